@@ -64,7 +64,7 @@ static bool real_path(int fd, const char *path, char real[PATH_MAX])
     return true;
 }
 
-static int refuse(struct weir_inside *inside, const char *path, const char *why)
+int weir_inside_refuse(struct weir_inside *inside, const char *path, const char *why)
 {
     if (!inside->refusal[0])
         snprintf(inside->refusal, sizeof inside->refusal, "%.*s %s", WEIR_INSIDE_PATH_MAX, path, why);
@@ -81,9 +81,9 @@ static int check(struct weir_inside *inside, const char *path, int folder, const
     if (S_ISDIR(st.st_mode))
         return -EISDIR;
     if (!S_ISREG(st.st_mode))
-        return refuse(inside, path,
-                      S_ISFIFO(st.st_mode) ? "is a FIFO, not a regular file"
-                                           : "is a device or socket, not a regular file");
+        return weir_inside_refuse(inside, path,
+                                  S_ISFIFO(st.st_mode) ? "is a FIFO, not a regular file"
+                                                       : "is a device or socket, not a regular file");
     if (inside->all || strcmp(path, inside->episode) == 0)
         return 0;
     char *parent = strdup(path);
@@ -103,7 +103,7 @@ static int check(struct weir_inside *inside, const char *path, int folder, const
     snprintf(why, sizeof why,
              "lies outside the dataset's folder, but an object of the HDF5 file refers to it; move it into the folder, "
              "or use --allow-external");
-    return refuse(inside, path, why);
+    return weir_inside_refuse(inside, path, why);
 }
 
 /* Opens the checked file itself for reading. */

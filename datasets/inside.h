@@ -28,6 +28,9 @@ void weir_inside_set(struct weir_inside *inside, const char *root, const char *e
  * Returns NULL if path does not exist or memory runs out. */
 char *weir_inside_root(const char *path);
 
+/* Records the refusal of a file, unless one is recorded. Returns -EPERM. */
+int weir_inside_refuse(struct weir_inside *inside, const char *path, const char *why);
+
 /* Opens a regular file for reading, without waiting if it is a FIFO. Returns the descriptor or -errno; -EPERM with
  * inside->refusal for a file that may not be read. A path is permitted if its last component lies in one of the two
  * folders, even if it is a link that leads elsewhere, or if its target lies there. The checked file is the one that is

@@ -189,7 +189,7 @@ static bool set_fixed_options(struct transfer *t)
     SET(CURLOPT_LOW_SPEED_LIMIT, (long)STALL_BYTES_PER_S);
     SET(CURLOPT_LOW_SPEED_TIME, (long)c->stall_s);
     SET(CURLOPT_USERAGENT, "weir");
-    SET(CURLOPT_BUFFERSIZE, 256L << 10);
+    SET(CURLOPT_BUFFERSIZE, 64L << 10);
     SET(CURLOPT_MAXREDIRS, (long)REDIRECTS);
     if (c->no_proxy)
         SET(CURLOPT_PROXY, "");

@@ -17,10 +17,11 @@
 #endif
 
 struct weir_inside weir_h5_inside;
+struct weir_h5_supply weir_h5_supply;
 
 struct guarded {
     H5FD_t library; /* the library's part, which must be the first member */
-    int fd;
+    int fd;         /* -1 if the file is supplied */
     haddr_t end_of_allocation, end_of_file;
     dev_t device;
     ino_t inode;
@@ -38,11 +39,31 @@ static void say(const char *what, int code, const char *name)
              code == EPERM ? "%s: code %d, '%s'" : "%s: errno = %d, error message = '%s'", what, code, strerror(code));
 }
 
+/* Refuses files other than the supplied one. */
+static H5FD_t *open_supplied(const char *name, unsigned flags)
+{
+    bool same = strcmp(name, weir_h5_inside.episode) == 0 && !(flags & (H5F_ACC_TRUNC | H5F_ACC_CREAT));
+    struct guarded *file = same ? calloc(1, sizeof *file + 1) : NULL;
+    if (!same)
+        weir_inside_refuse(
+            &weir_h5_inside, name,
+            "is another file, which an HDF5 file on a server may not refer to; copy both to this machine");
+    if (!file) {
+        say("unable to open file", same ? ENOMEM : EPERM, same ? NULL : name);
+        return NULL;
+    }
+    file->fd = -1;
+    file->end_of_file = (haddr_t)weir_h5_supply.size_bytes;
+    return &file->library;
+}
+
 static H5FD_t *guard_open(const char *name, unsigned flags, hid_t access, haddr_t max)
 {
     (void)access;
     (void)max;
     struct stat st;
+    if (weir_h5_supply.read)
+        return open_supplied(name, flags);
     const char *other = strcmp(name, weir_h5_inside.episode) == 0 ? "" : name;
     struct guarded *file = calloc(1, sizeof *file + strlen(other) + 1);
     if (!file) {
@@ -67,7 +88,8 @@ static H5FD_t *guard_open(const char *name, unsigned flags, hid_t access, haddr_
 static herr_t guard_close(H5FD_t *library)
 {
     struct guarded *file = (struct guarded *)library;
-    close(file->fd);
+    if (file->fd >= 0)
+        close(file->fd);
     free(file);
     return 0;
 }
@@ -82,10 +104,11 @@ static int guard_compare(const H5FD_t *a, const H5FD_t *b)
 
 static herr_t guard_query(const H5FD_t *library, unsigned long *flags)
 {
-    (void)library; /* NULL if the flags of the driver itself are requested, which are the same */
+    const struct guarded *file = (const struct guarded *)library; /* NULL: the flags of the driver itself */
     *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
-             H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE |
-             H5FD_FEAT_POSIX_COMPAT_HANDLE; /* needed to find files next to the target of a link */
+             H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+    if (!file || file->fd >= 0)
+        *flags |= H5FD_FEAT_POSIX_COMPAT_HANDLE; /* needed to find files next to the target of a link */
     return 0;
 }
 
@@ -115,6 +138,17 @@ static herr_t guard_get_handle(H5FD_t *library, hid_t access, void **handle)
     return 0;
 }
 
+static herr_t read_supplied(const struct guarded *file, haddr_t at, size_t n, uint8_t *buffer)
+{
+    size_t inside = at < file->end_of_file ? (size_t)(file->end_of_file - at) : 0;
+    inside = inside < n ? inside : n;
+    memset(buffer + inside, 0, n - inside); /* the library reads slightly past the end of the file */
+    int rc = inside ? weir_h5_supply.read(weir_h5_supply.user, at, buffer, inside) : 0;
+    if (rc < 0)
+        say("file read failed", -rc, file->name);
+    return rc < 0 ? -1 : 0;
+}
+
 static herr_t guard_read(H5FD_t *library, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t n, void *buffer)
 {
     (void)type;
@@ -122,6 +156,8 @@ static herr_t guard_read(H5FD_t *library, H5FD_mem_t type, hid_t transfer, haddr
     const struct guarded *file = (const struct guarded *)library;
     if (at > INT64_MAX || n > INT64_MAX - at)
         return -1;
+    if (file->fd < 0)
+        return read_supplied(file, at, n, buffer);
     for (size_t done = 0; done < n;) {
         ssize_t got = pread(file->fd, (char *)buffer + done, n - done, (off_t)(at + done));
         if (got < 0 && errno == EINTR)
@@ -154,7 +190,7 @@ static herr_t guard_write(H5FD_t *library, H5FD_mem_t type, hid_t transfer, hadd
 static herr_t guard_lock(H5FD_t *library, hbool_t exclusive)
 {
     const struct guarded *file = (const struct guarded *)library;
-    if (flock(file->fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno == ENOSYS)
+    if (file->fd < 0 || flock(file->fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno == ENOSYS)
         return 0;
     say("unable to lock file", errno, file->name);
     return -1;
@@ -163,7 +199,7 @@ static herr_t guard_lock(H5FD_t *library, hbool_t exclusive)
 static herr_t guard_unlock(H5FD_t *library)
 {
     const struct guarded *file = (const struct guarded *)library;
-    return flock(file->fd, LOCK_UN) == 0 || errno == ENOSYS ? 0 : -1;
+    return file->fd < 0 || flock(file->fd, LOCK_UN) == 0 || errno == ENOSYS ? 0 : -1;
 }
 
 static const H5FD_class_t driver = {

@@ -6,10 +6,14 @@
 #include "datasets/inside.h"
 #include "weir/base.h"
 
+#include "datasets/hdf5/h5_read.h"
+
 #include <stdint.h>
 
 /* The files that this process may open for the current request. */
 extern struct weir_inside weir_h5_inside;
+/* Reads the current request's file if it is not a file of this machine; all other files are then refused. */
+extern struct weir_h5_supply weir_h5_supply;
 
 /* Returns a file access property list whose driver opens only files that weir_h5_inside permits, also for external
  * links and virtual sources. So the library reads exactly the files that were checked. Negative on failure. Borrowed;

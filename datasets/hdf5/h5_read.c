@@ -252,7 +252,7 @@ static int read_facts(struct weir_h5 *h5)
     return 0;
 }
 
-static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
+static int check_is_file(const char *path, struct weir_err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK: opening a FIFO must not block */
     if (fd < 0)
@@ -260,15 +260,21 @@ static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
     struct stat st;
     bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     close(fd);
-    if (!is_file)
-        return weir_err_set(err, -EINVAL, "not a regular file; specify a folder of episodes or an HDF5 file");
+    return is_file ? 0 : weir_err_set(err, -EINVAL, "not a regular file; specify a folder of episodes or an HDF5 file");
+}
+
+static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
+{
+    int checked = weir_h5_supply.read ? 0 : check_is_file(path, err);
+    if (checked < 0)
+        return checked;
     h5->file = H5Fopen(path, H5F_ACC_RDONLY, (hid_t)weir_h5_guarded());
     char text[256];
     if (h5->file < 0) {
         weir_h5_library_message(text);
         if (weir_h5_machine_error(NULL) < 0)
             return weir_h5_machine_error(err);
-        if (H5Fis_hdf5(path) <= 0)
+        if (!weir_h5_supply.read && H5Fis_hdf5(path) <= 0)
             return weir_err_set(err, -EBADMSG,
                                 "not an HDF5 file; remove it, or convert it to one of the layouts that "
                                 "`weir doctor` lists");
@@ -297,6 +303,11 @@ int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
 void weir_h5_ask_about(const char *root, const char *path, bool allow_external)
 {
     weir_inside_set(&weir_h5_inside, root, path, allow_external);
+}
+
+void weir_h5_supply_from(const struct weir_h5_supply *supply)
+{
+    weir_h5_supply = *supply;
 }
 
 int weir_h5_refused(struct weir_err *err)

@@ -17,6 +17,15 @@ struct weir_h5; /* an open file; used by one thread at a time */
 /* Selects the file that subsequent calls work on. root: folder of the file's dataset (weir_inside_root), or NULL for
  * the file's own folder. Objects may not refer to files outside root, unless allow_external is set. */
 void weir_h5_ask_about(const char *root, const char *path, bool allow_external);
+
+/* Supplies the bytes of the file that subsequent calls work on; read = NULL: it is a file of this machine. read(user,
+ * at, buffer, n) reads bytes that are inside the file and returns 0 or -errno. */
+struct weir_h5_supply {
+    uint64_t size_bytes;
+    int (*read)(void *user, uint64_t at, void *buffer, size_t n);
+    void *user;
+};
+void weir_h5_supply_from(const struct weir_h5_supply *supply);
 /* Returns 0, or -EPERM with err replaced if a file was refused since weir_h5_ask_about. Results are then unreliable,
  * because the library treats files that it cannot open as absent. */
 int weir_h5_refused(struct weir_err *err);

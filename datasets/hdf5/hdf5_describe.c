@@ -89,13 +89,24 @@ static int describe_file(struct weir_file_result *r, struct weir_hdf5_described 
     return rc;
 }
 
+/* Takes the identity that the loader has determined. */
+static int take_identity(struct weir_file_index *file, const struct weir_dataset_file *supplied, const char *path,
+                         struct weir_err *err)
+{
+    file->file = *supplied;
+    file->file.path = strdup(path);
+    file->header_hash = supplied->inode;
+    return file->file.path ? 0 : weir_no_memory(err);
+}
+
 void weir_hdf5_describe(struct weir_file_result *result, struct weir_hdf5_described *described, const char *path,
-                        const struct weir_dataset_config *config)
+                        const struct weir_dataset_file *supplied, const struct weir_dataset_config *config)
 {
     struct weir_h5 *h5 = NULL;
     *result = (struct weir_file_result){0};
     *described = (struct weir_hdf5_described){0};
-    result->rc = weir_file_identify(&result->file, NULL, path, &result->err);
+    result->rc = supplied ? take_identity(&result->file, supplied, path, &result->err)
+                          : weir_file_identify(&result->file, NULL, path, &result->err);
     if (result->rc < 0)
         return;
     result->rc = weir_h5_open(&h5, path, &result->err);

@@ -4,6 +4,7 @@
 #include "datasets/hdf5/hdf5_helper.h"
 #include "datasets/hdf5/hdf5_open.h"
 #include "datasets/index_file.h"
+#include "origin/source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,6 +105,23 @@ static int locate_all(struct weir_file_result *r, const struct weir_hdf5_describ
     return rc;
 }
 
+/* Like locate_file, for a file of an origin. */
+static int locate_remote(struct weir_file_result *r, const struct weir_hdf5_described *described,
+                         const struct weir_opening *opening)
+{
+    const struct weir_dataset_file *file = &r->file.file;
+    const struct weir_file_id id = {file->size_bytes, file->device, file->inode, file->mtime_ns, false};
+    struct weir_unfilter_context *unfilter = weir_unfilter_open();
+    struct weir_source *source = NULL;
+    int rc = unfilter ? weir_source_open(&source, opening->origin, file->path, &id, &r->err) : weir_no_memory(&r->err);
+    struct weir_raw_file raw = {weir_source_read, source, described->base, file->size_bytes};
+    if (rc == 0)
+        rc = locate_all(r, described, opening->config, &raw, 0, unfilter);
+    weir_source_close(&source);
+    weir_unfilter_close(&unfilter);
+    return rc;
+}
+
 static int locate_file(struct weir_file_result *r, const struct weir_hdf5_described *described, const char *path,
                        const struct weir_dataset_config *config)
 {
@@ -136,7 +154,9 @@ static struct weir_hdf5_helper *helper_of(struct weir_opening *opening, struct w
     if (!opening->kept)
         opening->kept = weir_hdf5_helper_open(opening->config, opening->root, opening->allow_external);
     opening->release = close_helper;
-    if (!opening->kept)
+    if (opening->kept)
+        weir_hdf5_helper_use(opening->kept, opening->origin);
+    else
         weir_no_memory(err);
     return opening->kept;
 }
@@ -157,7 +177,9 @@ static int open_hdf5(struct weir_file_result *result, const char *path, struct w
     struct weir_hdf5_described described = {0};
     weir_file_index_close(&result->file); /* the helper identifies the file itself */
     weir_hdf5_helper_describe(helper, path, result, &described);
-    int rc = result->rc < 0 ? result->rc : locate_file(result, &described, path, opening->config);
+    int rc = result->rc < 0    ? result->rc
+             : opening->origin ? locate_remote(result, &described, opening)
+                               : locate_file(result, &described, path, opening->config);
     weir_hdf5_described_free(&described);
     return rc;
 }
@@ -174,4 +196,5 @@ const struct weir_format_ops weir_format_hdf5 = {
     .names = is_hdf5,
     .open = open_hdf5,
     .read_row = read_row,
+    .reads_origins = true,
 };

@@ -3,6 +3,7 @@
 #include "base/shortage.h"
 #include "datasets/episode_bytes.h"
 #include "datasets/hdf5/hdf5_helper_protocol_priv.h"
+#include "datasets/hdf5/hdf5_supplier_priv.h"
 #include "datasets/helper/helper_spawner.h"
 #include "datasets/index_file.h"
 
@@ -30,6 +31,7 @@ struct weir_hdf5_helper {
     pid_t pid; /* 0 = none */
     int fd;
     bool crashed; /* the process crashed in the last request, after a failed allocation */
+    struct weir_hdf5_supplier supplier;
 };
 
 struct weir_hdf5_helper *weir_hdf5_helper_open(const struct weir_dataset_config *config, const char *root,
@@ -43,6 +45,11 @@ struct weir_hdf5_helper *weir_hdf5_helper_open(const struct weir_dataset_config 
         helper->fd = -1;
     }
     return helper;
+}
+
+void weir_hdf5_helper_use(struct weir_hdf5_helper *helper, struct weir_origin *origin)
+{
+    helper->supplier.origin = origin;
 }
 
 /* Ends the process and returns its wait status. */
@@ -59,6 +66,8 @@ void weir_hdf5_helper_close(struct weir_hdf5_helper **helper)
 {
     if (*helper && (*helper)->pid)
         end_process(*helper);
+    if (*helper)
+        weir_hdf5_supplier_close(&(*helper)->supplier);
     free(*helper);
     *helper = NULL;
 }
@@ -110,25 +119,38 @@ static int exchange(struct weir_hdf5_helper *helper, struct weir_helper_request 
 {
     helper->crashed = false;
     texts[WEIR_HELPER_ROOT] = helper->root;
-    request->allow_external = helper->allow_external;
+    request->is_supplied = helper->supplier.origin != NULL;
+    request->allow_external = helper->allow_external && !request->is_supplied;
+    int rc = request->is_supplied
+                 ? weir_hdf5_supplier_begin(&helper->supplier, texts[WEIR_HELPER_PATH], &request->file, err)
+                 : 0;
+    if (rc < 0)
+        return rc;
     for (int i = 0; i < WEIR_HELPER_TEXTS; i++) {
         size_t bytes = texts[i] ? strlen(texts[i]) + 1 : 0;
         if (bytes > TEXT_MAX)
             return weir_err_set(err, -ENAMETOOLONG, "a name has over %d bytes", TEXT_MAX);
         request->text_bytes[i] = (uint32_t)bytes;
     }
-    int rc = helper->pid ? 0 : weir_helper_spawn(WEIR_HELPER_HDF5, &helper->pid, &helper->fd, err);
+    rc = helper->pid ? 0 : weir_helper_spawn(WEIR_HELPER_HDF5, &helper->pid, &helper->fd, err);
     if (rc < 0)
         return rc;
     bool fine = weir_helper_send(helper->fd, request, sizeof *request);
     for (int i = 0; i < WEIR_HELPER_TEXTS && fine; i++)
         fine = weir_helper_send(helper->fd, texts[i], request->text_bytes[i]);
     fine = fine && weir_helper_receive(helper->fd, reply, sizeof *reply, REPLY_TIMEOUT_S);
+    while (fine && reply->rc == WEIR_HELPER_WANTS && request->is_supplied)
+        fine = weir_hdf5_supplier_send(&helper->supplier, helper->fd, reply) &&
+               weir_helper_receive(helper->fd, reply, sizeof *reply, REPLY_TIMEOUT_S);
     if (!fine)
         return report_no_reply(helper, texts[WEIR_HELPER_PATH], err);
     reply->err.text[sizeof reply->err.text - 1] = '\0';
     if (reply->rc == -ENOMEM) /* the library's state is unreliable after this */
         end_process(helper);
+    if (reply->rc < 0 && request->is_supplied && helper->supplier.err.code < 0) { /* the cause, not the symptom */
+        reply->rc = helper->supplier.err.code;
+        return weir_err_set(err, reply->rc, "%s", helper->supplier.err.text);
+    }
     if (reply->rc < 0 && reply->err.text[0])
         weir_err_set(err, reply->rc, "%s", reply->err.text);
     return reply->rc < 0 ? reply->rc : 0;
@@ -311,18 +333,18 @@ static void get_described_episode(struct weir_bytes_reader *c, struct weir_episo
         sizeof *episode + (size_t)episode->steps * (size_t)(episode->qpos_dim + episode->action_dim) * sizeof(float);
 }
 
-static bool get_described(struct weir_bytes_reader *c, const char *path, struct weir_file_result *result,
-                          struct weir_hdf5_described *described)
+static bool get_described(struct weir_bytes_reader *c, const char *path, const struct weir_dataset_file *supplied,
+                          struct weir_file_result *result, struct weir_hdf5_described *described)
 {
     struct weir_file_index *file = &result->file;
     const struct weir_helper_described *head = weir_bytes_get(c, sizeof *head);
     if (!head || head->n_episodes < 0 || head->n_bad < 0 || head->n_wanted != (int64_t)head->n_episodes + head->n_bad ||
         (uint64_t)head->n_episodes > c->left || (uint64_t)head->n_bad > c->left)
         return false;
-    file->file = head->file;
+    file->file = supplied ? *supplied : head->file;
     file->file.path = strdup(path);
     file->file.may_be_written = false;
-    file->header_hash = head->header_hash;
+    file->header_hash = supplied ? supplied->inode : head->header_hash;
     file->episodes = calloc((size_t)head->n_episodes + 1, sizeof *file->episodes);
     file->bad = calloc((size_t)head->n_bad + 1, sizeof *file->bad);
     described->cameras = calloc((size_t)head->n_wanted + 1, sizeof *described->cameras);
@@ -346,7 +368,8 @@ static int take_description(struct weir_hdf5_helper *helper, uint8_t *bytes, siz
                             struct weir_file_result *result, struct weir_hdf5_described *described)
 {
     struct weir_bytes_reader c = {.at = bytes, .left = n};
-    if (get_described(&c, path, result, described))
+    const struct weir_dataset_file *supplied = helper->supplier.origin ? &helper->supplier.file : NULL;
+    if (get_described(&c, path, supplied, result, described))
         return 0;
     return c.no_memory ? weir_no_memory(&result->err) : report_bad_reply(helper, &result->err);
 }

@@ -18,6 +18,8 @@ struct weir_hdf5_helper;
  * path of the dataset's folder, lent; files outside it are not opened unless allow_external is set. */
 struct weir_hdf5_helper *weir_hdf5_helper_open(const struct weir_dataset_config *config, const char *root,
                                                bool allow_external);
+/* Declares that the files are those of an origin, which the caller's side reads for the process. */
+void weir_hdf5_helper_use(struct weir_hdf5_helper *helper, struct weir_origin *origin);
 void weir_hdf5_helper_close(struct weir_hdf5_helper **helper);
 
 /* Runs weir_hdf5_describe in the helper process. */

@@ -4,7 +4,11 @@
  *
  * A request is followed by its strings. A reply is followed by `bytes` bytes. They are a row; or a
  * weir_helper_described and the file's episodes (episode_bytes.h), each with the descriptions of its cameras; or a
- * weir_helper_array and its numbers or strings; or the members of a group (weir_hdf5_member). */
+ * weir_helper_array and its numbers or strings; or the members of a group (weir_hdf5_member).
+ *
+ * A file of an origin is read by the loader, so that the helper needs neither the network nor credentials: before its
+ * reply, the helper sends any number of replies with rc WEIR_HELPER_WANTS and the offset and length of a range, and
+ * receives a weir_helper_supply and the range's bytes. */
 #ifndef WEIR_DATASETS_HDF5_HDF5_HELPER_PROTOCOL_PRIV_H
 #define WEIR_DATASETS_HDF5_HDF5_HELPER_PROTOCOL_PRIV_H
 
@@ -31,6 +35,9 @@ enum {
     WEIR_HELPER_TEXTS
 };
 
+/* A value of weir_helper_reply.rc, and the longest range. */
+enum { WEIR_HELPER_WANTS = 1, WEIR_HELPER_RANGE_MAX = 1 << 20 };
+
 /* Exit statuses of the helper process. */
 enum {
     WEIR_HELPER_LACKED_MEMORY = 77,   /* an allocation failed */
@@ -42,15 +49,21 @@ struct weir_helper_request {
         text_bytes[WEIR_HELPER_TEXTS]; /* sizes of the strings, including the final zero; 0 = the string is NULL */
     uint64_t t, capacity;              /* number of the row to read, and the maximum size of the reply */
     bool depth, own_types, allow_ragged, tolerant, allow_external;
+    bool is_supplied;              /* the loader reads the file; its identity is in `file`, for all kinds of requests */
     bool again;                    /* the previous helper ran out of memory, so first check that some is available */
-    struct weir_dataset_file file; /* not used by WEIR_HELPER_DESCRIBE; the path is sent as a string */
+    struct weir_dataset_file file; /* the path is sent as a string. WEIR_HELPER_DESCRIBE: only if is_supplied */
 };
 
 struct weir_helper_reply {
     int rc;
     struct weir_err err;
-    uint64_t length; /* length of the row */
-    uint64_t bytes;  /* number of bytes that follow */
+    uint64_t offset, length; /* length of the row; WEIR_HELPER_WANTS: the range */
+    uint64_t bytes;          /* number of bytes that follow */
+};
+
+/* Start of the answer to WEIR_HELPER_WANTS. */
+struct weir_helper_supply {
+    int32_t rc, reserved; /* negative: no bytes follow */
 };
 
 /* Start of the description of a file. */

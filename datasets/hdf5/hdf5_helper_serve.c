@@ -24,7 +24,38 @@ struct child {
     struct weir_h5 *h5; /* file of the last request for a row, an array or a list */
     struct weir_dataset_file file;
     char *path;
+    bool is_supplied; /* the loader reads the file of the current request */
 };
+
+/* Requests bytes of the current request's file from the loader. */
+static int read_from_loader(void *user, uint64_t at, void *buffer, size_t n)
+{
+    const struct child *child = user;
+    uint8_t *to = buffer;
+    while (n > 0) {
+        size_t part = n < WEIR_HELPER_RANGE_MAX ? n : WEIR_HELPER_RANGE_MAX;
+        const struct weir_helper_reply wants = {.rc = WEIR_HELPER_WANTS, .offset = at, .length = part};
+        struct weir_helper_supply supply;
+        if (!weir_helper_send(child->fd, &wants, sizeof wants) ||
+            !weir_helper_receive(child->fd, &supply, sizeof supply, -1))
+            _exit(0); /* the loader has closed the helper */
+        if (supply.rc < 0)
+            return supply.rc;
+        if (!weir_helper_receive(child->fd, to, part, -1))
+            _exit(0);
+        to += part;
+        at += part;
+        n -= part;
+    }
+    return 0;
+}
+
+static void set_supply(struct child *child, const struct weir_helper_request *request)
+{
+    const struct weir_h5_supply supply = {request->file.size_bytes, read_from_loader, child}, none = {0};
+    child->is_supplied = request->is_supplied;
+    weir_h5_supply_from(request->is_supplied ? &supply : &none);
+}
 
 /* Limits the CPU time, because the library never returns from some damaged files. */
 static void limit_time(const char *path)
@@ -111,15 +142,15 @@ static int report_excessive_request(struct weir_err *err)
 }
 
 static void describe(struct weir_file_result *result, struct weir_hdf5_described *described, const char *path,
-                     const struct weir_dataset_config *config)
+                     const struct weir_dataset_file *supplied, const struct weir_dataset_config *config)
 {
-    weir_hdf5_describe(result, described, path, config);
+    weir_hdf5_describe(result, described, path, supplied, config);
     if (!retry_is_worthwhile(result->rc, path))
         return;
     struct weir_err first = result->err;
     weir_hdf5_described_free(described);
     weir_file_index_close(&result->file);
-    weir_hdf5_describe(result, described, path, config);
+    weir_hdf5_describe(result, described, path, supplied, config);
     if (result->rc == 0)
         return;
     bool again = weir_h5_malloc_failed();
@@ -140,7 +171,7 @@ static bool reply_description(const struct child *child, const struct weir_helpe
                                          .own_types = request->own_types,
                                          .allow_ragged = request->allow_ragged,
                                          .tolerant = request->tolerant};
-    describe(&result, &described, texts[WEIR_HELPER_PATH], &config);
+    describe(&result, &described, texts[WEIR_HELPER_PATH], request->is_supplied ? &request->file : NULL, &config);
     if (result.rc == 0)
         put_described(&w, &result, &described);
     if (w.full)
@@ -166,7 +197,7 @@ static int open_again(struct child *child, const struct weir_dataset_file *file,
     child->file = *file;
     child->file.path = child->path;
     int rc = weir_h5_open(&child->h5, path, err);
-    if (rc == 0)
+    if (rc == 0 && !child->is_supplied) /* the loader checks its own reads */
         rc = weir_file_index_check(&child->file, err);
     if (rc < 0)
         weir_h5_close(&child->h5);
@@ -355,6 +386,7 @@ static bool serve_request(struct child *child)
         has_begun = 1;
         limit_time(texts[WEIR_HELPER_PATH]);
         weir_h5_ask_about(texts[WEIR_HELPER_ROOT], texts[WEIR_HELPER_PATH], request.allow_external);
+        set_supply(child, &request);
         errno = 0;
         fine = answer(child, &request, texts);
     }

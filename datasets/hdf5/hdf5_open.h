@@ -14,9 +14,10 @@ struct weir_hdf5_described {
     uint64_t base; /* size of the user block */
 };
 
-/* The first step, which uses the library. */
+/* The first step, which uses the library. supplied: identity of a file of an origin (weir_h5_supply_from); NULL = a
+ * file of this machine. */
 void weir_hdf5_describe(struct weir_file_result *result, struct weir_hdf5_described *described, const char *path,
-                        const struct weir_dataset_config *config);
+                        const struct weir_dataset_file *supplied, const struct weir_dataset_config *config);
 void weir_hdf5_described_free(struct weir_hdf5_described *described);
 /* Returns true if an episode and its n_maps descriptions are plausible. They come from the helper process, so they may
  * be any bytes. */

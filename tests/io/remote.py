@@ -114,15 +114,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 def check_faults(root, local, scratch):
     server = Server(root)
-    for name in ("one.weir", "tf"):
+    for name in ("one.weir", "tf", "h5"):
         remote, text = checksums(f"{server.url}/{name}", scratch)
         assert remote == local, f"{name}: other batches over HTTP"
         assert "the files are on a server" in text, text
     listed, _ = checksums(f"{server.url}/tf/index.json", scratch)
     assert listed == local, "other batches from a list"
     server.faults = True
-    faulty, _ = checksums(f"{server.url}/one.weir", scratch)
-    assert faulty == local, "other batches from a server with faults"
+    for name in ("one.weir", "h5"):
+        faulty, _ = checksums(f"{server.url}/{name}", scratch)
+        assert faulty == local, f"{name}: other batches from a server with faults"
     server.faults = False
     before = server.requests
     index = os.path.join(scratch, "index")
@@ -139,6 +140,24 @@ def check_faults(root, local, scratch):
     return server
 
 
+def check_links(root, server):
+    """An HDF5 file on a server that refers to a file of this machine."""
+    try:
+        import h5py  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        print("h5py is not installed: links are not tested")
+        return
+    os.makedirs(f"{root}/links")
+    shutil.copy(f"{root}/h5/episode_0.hdf5", f"{root}/links/a.hdf5")
+    with h5py.File(f"{root}/links/a.hdf5", "a") as f:
+        del f["observations/qpos"]
+        f["observations/qpos"] = h5py.ExternalLink(f"{root}/h5/episode_0.hdf5", "/observations/qpos")
+    run("run", f"{root}/links", "--num-epochs=1", "--allow-external")
+    for args in ([], ["--allow-external"]):
+        text = run("run", f"{server.url}/links/a.hdf5", "--num-epochs=1", *args, code=1)
+        assert "may not refer to" in text, text
+
+
 def check_anonymous(server, local, scratch):
     """Path style at an endpoint of one's own, with and without a signature."""
     keys = {"AWS_ACCESS_KEY_ID": "name", "AWS_SECRET_ACCESS_KEY": "hidden", "AWS_SESSION_TOKEN": "hidden too"}
@@ -152,7 +171,7 @@ def check_anonymous(server, local, scratch):
 def check_refusals(server):
     cases = [(f"{server.url}/one.weir", ["--direct"], "omit --direct"), (f"{server.url}/one.weir", ["--cold"], "without --cold"),
              (f"{server.url}/one.weir", ["--io=pread"], "use --io http"), (f"{server.url}/missing.weir", [], "no such file"),
-             (f"{server.url}/h5", [], "cannot be read from a server"), (f"http://x:hidden@{server.url[7:]}/one.weir", [], "user name"),
+             (f"{server.url}/a.zarr", [], "cannot be read from a server"), (f"http://x:hidden@{server.url[7:]}/one.weir", [], "user name"),
              ("s3://bucket/one.weir", [], "no credentials")]
     for data, args, words in cases:
         text = run("run", data, "--num-epochs=1", *args, code=1)
@@ -265,6 +284,7 @@ def main():
         local, _ = checksums(f"{root}/one.weir", scratch)
         assert local == checksums(f"{root}/tf", scratch)[0]
         server = check_faults(root, local, scratch)
+        check_links(root, server)
         check_anonymous(server, local, scratch)
         check_refusals(server)
         check_change_and_interrupt(server)
