@@ -42,7 +42,8 @@ struct weir_http {
     bool has_answered;         /* a server has sent a head */
     int active, paused, ready; /* numbers of transfers in flight, paused, and done */
     uint64_t random;
-    struct weir_http_headers lines; /* of the attempt that is being set up */
+    struct weir_http_counts unshared; /* if the configuration has none */
+    struct weir_http_headers lines;   /* of the attempt that is being set up */
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -76,10 +77,9 @@ static uint64_t next_random(struct weir_http *http)
     return http->random;
 }
 
-static void count(struct weir_http *http, _Atomic uint64_t *counter, uint64_t more)
+static void count(_Atomic uint64_t *counter, uint64_t more)
 {
-    if (http->config.counts)
-        atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
+    atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
 }
 
 /* ---- what libcurl calls ---- */
@@ -297,7 +297,7 @@ static void begin(struct transfer *t)
     }
     t->state = FLYING;
     t->http->active++;
-    count(t->http, &t->http->config.counts->requests, 1);
+    count(&t->http->config.counts->requests, 1);
 }
 
 /* ---- results ---- */
@@ -368,16 +368,14 @@ static void count_attempt(struct transfer *t, bool again)
     struct weir_http_counts *c = t->http->config.counts;
     long connections = 0;
     uint64_t now_ns = weir_clock_monotonic_ns();
-    if (!c)
-        return;
     curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connections);
-    count(t->http, &c->connections, connections > 0 ? (uint64_t)connections : 0);
-    count(t->http, &c->bytes, t->response.bytes);
-    count(t->http, &c->retries, again);
-    count(t->http, &c->throttled, t->response.head.status == 429 || t->response.head.status == 503);
+    count(&c->connections, connections > 0 ? (uint64_t)connections : 0);
+    count(&c->bytes, t->response.bytes);
+    count(&c->retries, again);
+    count(&c->throttled, t->response.head.status == 429 || t->response.head.status == 503);
     if (t->first_ns) {
-        count(t->http, &c->waited_ns, t->first_ns - t->begin_ns);
-        count(t->http, &c->transfer_ns, now_ns - t->first_ns);
+        count(&c->waited_ns, t->first_ns - t->begin_ns);
+        count(&c->transfer_ns, now_ns - t->first_ns);
     }
 }
 
@@ -547,6 +545,7 @@ int weir_http_open(struct weir_http **out, const struct weir_http_config *config
         return weir_no_memory(err);
     http->config = *config;
     struct weir_http_config *c = &http->config;
+    c->counts = c->counts ? c->counts : &http->unshared;
     c->attempts = c->attempts ? c->attempts : ATTEMPTS;
     c->connect_s = c->connect_s ? c->connect_s : CONNECT_S;
     c->stall_s = c->stall_s ? c->stall_s : STALL_S;

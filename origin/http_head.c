@@ -8,19 +8,32 @@
 
 static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
+/* Returns the number that n digits at text represent, or -1. */
+static int digits_at(const char *text, int n)
+{
+    int value = 0;
+    for (int i = 0; i < n; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return -1;
+        value = 10 * value + (text[i] - '0');
+    }
+    return value;
+}
+
 int64_t weir_http_date(const char *text)
 {
-    char month[4] = "", end[4] = "";
-    struct tm tm = {0};
-    int used = 0;
-    if (sscanf(text, "%*3s, %2d %3s %4d %2d:%2d:%2d %3s%n", &tm.tm_mday, month, &tm.tm_year, &tm.tm_hour, &tm.tm_min,
-               &tm.tm_sec, end, &used) != 7)
+    enum { LENGTH = 29, YEAR = 12 };
+    if (strlen(text) != LENGTH || strcmp(text + LENGTH - 4, " GMT") != 0 || text[19] != ':' || text[22] != ':')
         return 0;
-    const char *found = strlen(month) == 3 ? strstr(months, month) : NULL;
-    if (!found || (found - months) % 3 != 0 || strcmp(end, "GMT") != 0 || tm.tm_year < 1970)
+    struct tm tm = {.tm_mday = digits_at(text + 5, 2), .tm_mon = -1, .tm_year = digits_at(text + YEAR, 4) - 1900};
+    tm.tm_hour = digits_at(text + 17, 2);
+    tm.tm_min = digits_at(text + 20, 2);
+    tm.tm_sec = digits_at(text + 23, 2);
+    for (int month = 0; month < 12; month++)
+        if (memcmp(text + 8, months + 3 * month, 3) == 0)
+            tm.tm_mon = month;
+    if (tm.tm_mday < 1 || tm.tm_mon < 0 || tm.tm_year < 70 || tm.tm_hour < 0 || tm.tm_min < 0 || tm.tm_sec < 0)
         return 0;
-    tm.tm_mon = (int)(found - months) / 3;
-    tm.tm_year -= 1900;
     time_t seconds = timegm(&tm);
     return seconds > 0 ? (int64_t)seconds : 0;
 }

@@ -151,7 +151,7 @@ static void open_files(struct files *f)
 {
     const char *profile = variable("AWS_PROFILE");
     profile = profile ? profile : variable("AWS_DEFAULT_PROFILE");
-    snprintf(f->profile, sizeof f->profile, "%s", profile ? profile : "default");
+    snprintf(f->profile, sizeof f->profile, "%.127s", profile ? profile : "default");
     snprintf(f->section, sizeof f->section, "%s%s", strcmp(f->profile, "default") == 0 ? "" : "profile ", f->profile);
     f->credentials = read_text("AWS_SHARED_CREDENTIALS_FILE", "credentials");
     f->config = read_text("AWS_CONFIG_FILE", "config");
@@ -182,7 +182,7 @@ void weir_s3_region(char region[WEIR_S3_REGION_MAX])
     }
     bool fits = given && strlen(given) < WEIR_S3_REGION_MAX &&
                 strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == strlen(given);
-    snprintf(region, WEIR_S3_REGION_MAX, "%s", fits ? given : "us-east-1");
+    snprintf(region, WEIR_S3_REGION_MAX, "%.63s", fits ? given : "us-east-1");
 }
 
 /* Runs the command of credential_process, which the user has configured, as AWS's own programs do. */

@@ -288,7 +288,7 @@ static int check(const char *name, uint64_t n)
     struct weir_dataset_file file = {.path = name, .size_bytes = n};
     struct weir_err err = WEIR_ERR_NONE;
     n_damaged = 0;
-    cr_assert_eq(weir_format_packed.check(&file, note_damage, NULL, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_format_packed.check(NULL, &file, note_damage, NULL, &err), 0, "%s", err.text);
     return n_damaged;
 }
 

@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int e = 0; e < result.file.n_episodes; e++)
         look_at(&result.file.episodes[e], size);
     if (result.rc == 0)
-        weir_format_packed.check(&result.file.file, ignore, NULL, NULL);
+        weir_format_packed.check(NULL, &result.file.file, ignore, NULL, NULL);
     weir_file_index_close(&result.file);
     return 0;
 }
