@@ -32,6 +32,9 @@ COMPONENTS = {
     "liburing.a": ("liburing", "LGPL-2.1-only OR MIT", "https://github.com/axboe/liburing"),
     "liblmdb.a": ("lmdb", "OLDAP-2.8", "https://www.symas.com/mdb"),
     "libopenjp2.a": ("openjpeg", "BSD-2-Clause", "https://www.openjpeg.org/"),
+    "libcurl.a": ("curl", "curl", "https://curl.se"),
+    "libssl.a": ("openssl", "Apache-2.0", "https://www.openssl.org"),
+    "libcrypto.a": ("openssl", "Apache-2.0", "https://www.openssl.org"),
     "libdav1d.a": ("dav1d", "BSD-2-Clause", "https://code.videolan.org/videolan/dav1d"),
     "libmicrohttpd.a": ("libmicrohttpd", "LGPL-2.1-or-later", "https://www.gnu.org/software/libmicrohttpd/"),
     "xxhash.h": ("xxhash", "BSD-2-Clause", "https://xxhash.com/"),
@@ -99,7 +102,7 @@ def component(path):
     if package:
         facts["purl"] = f"pkg:deb/debian/{package}@{version.replace('+', '%2B')}?distro=bookworm"
         facts["text"] = read(f"/usr/share/doc/{package}/copyright")
-    elif name in ("hdf5", "dav1d", "libmicrohttpd"):  # made by .ci/hdf5.sh, .ci/dav1d.sh and .ci/microhttpd.sh
+    elif name in ("hdf5", "dav1d", "libmicrohttpd", "curl"):  # made by the script of that name in .ci
         folder = os.path.dirname(os.path.dirname(path))
         source = next(file for file in os.listdir(folder) if file.endswith(".dsc"))
         version = source.removeprefix(f"{name}_").removesuffix(".dsc")

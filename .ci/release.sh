@@ -22,6 +22,7 @@ pack() {
 .ci/hdf5.sh build/hdf5
 .ci/dav1d.sh build/dav1d
 .ci/microhttpd.sh build/microhttpd
+.ci/curl.sh build/curl
 .ci/glibc.sh build/glibc
 rm -rf $to $build/stage
 mkdir -p $to

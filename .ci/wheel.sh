@@ -2,8 +2,8 @@
 # Builds the Python package's wheel in build/wheel, with build/python-venv: .ci/wheel.sh. The last line of output is the
 # wheel's path.
 #
-# With a lean HDF5 (.ci/hdf5.sh), a static dav1d (.ci/dav1d.sh), a static libmicrohttpd (.ci/microhttpd.sh) and the stubs
-# of .ci/glibc.sh, all libraries are linked statically, and the wheel runs with glibc 2.28 or later. If these cannot be made, the wheel uses this machine's libraries.
+# With a lean HDF5 (.ci/hdf5.sh), a static dav1d (.ci/dav1d.sh), a static libmicrohttpd (.ci/microhttpd.sh), a static
+# libcurl (.ci/curl.sh) and the stubs of .ci/glibc.sh, all libraries are linked statically, and the wheel runs with glibc 2.28 or later. If these cannot be made, the wheel uses this machine's libraries.
 set -eu
 cd "$(dirname "$0")/.."
 venv=build/python-venv
@@ -20,14 +20,14 @@ export SOURCE_DATE_EPOCH
 export CC=${CC:-cc}
 settings=(build-dir="$PWD/build/python-wheel" cmake.define.WEIR_WERROR="${CI:+ON}")
 if .ci/hdf5.sh build/hdf5 >&2 && .ci/dav1d.sh build/dav1d >&2 && .ci/microhttpd.sh build/microhttpd >&2 &&
-    .ci/glibc.sh build/glibc >&2; then
+    .ci/curl.sh build/curl >&2 && .ci/glibc.sh build/glibc >&2; then
     lean=yes
     settings+=(cmake.define.WEIR_HDF5_ROOT="$PWD/build/hdf5" cmake.define.WEIR_DAV1D_ROOT="$PWD/build/dav1d"
-        cmake.define.WEIR_MICROHTTPD_ROOT="$PWD/build/microhttpd"
+        cmake.define.WEIR_MICROHTTPD_ROOT="$PWD/build/microhttpd" cmake.define.WEIR_CURL_ROOT="$PWD/build/curl"
         cmake.define.WEIR_GLIBC_ROOT="$PWD/build/glibc" cmake.define.WEIR_STATIC_DEPS=ON)
 else
     lean=no
-    settings+=(cmake.define.WEIR_HDF5_ROOT= cmake.define.WEIR_DAV1D_ROOT= cmake.define.WEIR_MICROHTTPD_ROOT=
+    settings+=(cmake.define.WEIR_HDF5_ROOT= cmake.define.WEIR_DAV1D_ROOT= cmake.define.WEIR_MICROHTTPD_ROOT= cmake.define.WEIR_CURL_ROOT=
         cmake.define.WEIR_GLIBC_ROOT= cmake.define.WEIR_STATIC_DEPS=OFF)
     echo "wheel.sh: this wheel needs Debian's libraries at run time: libhdf5-103-1 and those of .ci/packages.sh build" >&2
 fi

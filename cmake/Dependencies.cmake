@@ -1,8 +1,8 @@
 # Weir's dependencies, found by pkg-config, as imported targets weir::hdf5, weir::jpeg, ...
 #
 # WEIR_STATIC_DEPS=ON links everything except the C library statically, for a program that is copied to other machines.
-# HDF5 is then the one in WEIR_HDF5_ROOT, dav1d the one in WEIR_DAV1D_ROOT. docs/internals/release.md says what is linked and what is opened at run time.
-option(WEIR_STATIC_DEPS "Link the libraries statically, except libc; HDF5 and dav1d only with WEIR_HDF5_ROOT and WEIR_DAV1D_ROOT" OFF)
+# HDF5 is then the one in WEIR_HDF5_ROOT, dav1d the one in WEIR_DAV1D_ROOT, libcurl the one in WEIR_CURL_ROOT. docs/internals/release.md says what is linked and what is opened at run time.
+option(WEIR_STATIC_DEPS "Link the libraries statically, except libc; HDF5, dav1d and libcurl only with WEIR_HDF5_ROOT, WEIR_DAV1D_ROOT and WEIR_CURL_ROOT" OFF)
 
 if(WEIR_STATIC_DEPS) # .ci/linked.py reads which archives the linker took
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/maps)
@@ -77,12 +77,19 @@ weir_with(LIBDEFLATE libdeflate "libdeflate" libdeflate.a)
 weir_with(BLOSC blosc "libblosc" libblosc.a liblz4.a libzstd.a libz.a)
 weir_with(ZSTD libzstd "libzstd" libzstd.a)
 weir_with(URING liburing "liburing" liburing.a)
-# libcurl and libcrypto read URLs; without one of them the other is not used.
-if(WEIR_STATIC_DEPS)
+# libcurl and libcrypto read URLs; without one of them the other is not used. Debian's archive of libcurl needs many
+# other libraries. .ci/curl.sh builds one without them from Debian's source.
+set(WEIR_CURL_ROOT "" CACHE PATH "Folder with lib/libcurl.a and lib/pkgconfig, linked statically; empty: use pkg-config")
+if(WEIR_CURL_ROOT)
+  if(NOT EXISTS ${WEIR_CURL_ROOT}/lib/libcurl.a)
+    message(FATAL_ERROR "${WEIR_CURL_ROOT}/lib/libcurl.a is missing; run .ci/curl.sh ${WEIR_CURL_ROOT}")
+  endif()
+  set(ENV{PKG_CONFIG_PATH} "${WEIR_CURL_ROOT}/lib/pkgconfig:$ENV{PKG_CONFIG_PATH}")
+elseif(WEIR_STATIC_DEPS)
   set(WEIR_WITH_CURL OFF CACHE STRING "libcurl: AUTO, ON or OFF")
 endif()
-weir_with(CURL libcurl>=7.85 "libcurl")
-weir_with(CRYPTO libcrypto>=3 "libcrypto")
+weir_with(CURL libcurl>=7.85 "libcurl" libcurl.a)
+weir_with(CRYPTO libcrypto>=3 "libcrypto" libssl.a libcrypto.a)
 if(NOT WEIR_HAVE_CRYPTO)
   if(WEIR_WITH_CURL STREQUAL "ON")
     message(FATAL_ERROR "WEIR_WITH_CURL=ON needs libcrypto 3: install libssl-dev")

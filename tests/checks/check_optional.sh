@@ -59,6 +59,7 @@ check_cuda() {
 check URING liburing
 check LIBDEFLATE libdeflate
 check LMDB lmdb
+check CURL libcurl
 check BLOSC blosc
 check ZSTD libzstd
 check OPENJPEG libopenjp2
