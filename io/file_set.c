@@ -142,11 +142,6 @@ struct weir_origin *weir_file_set_origin(const struct weir_file_set *set)
     return set->origin;
 }
 
-const char *weir_file_set_engine(const struct weir_file_set *set)
-{
-    return set->origin ? set->origin->ops->engine : weir_io_default();
-}
-
 size_t weir_file_set_align(const struct weir_file_set *set)
 {
     return set->align;

@@ -72,6 +72,12 @@ const char *weir_io_default(void)
     return rows[0]->name;
 }
 
+const char *weir_file_set_engine(const struct weir_file_set *set)
+{
+    const struct weir_origin *origin = weir_file_set_origin(set);
+    return origin ? origin->ops->engine : weir_io_default();
+}
+
 bool weir_io_from_memory(const char *engine)
 {
     const struct weir_io_ops *ops = weir_io_find(engine);
