@@ -69,6 +69,13 @@ static int find_files(const struct weir_dataset_config *config, struct weir_orig
     return weir_err_set(err, rc, "out of memory");
 }
 
+static void note_opening(struct weir_dataset *dataset)
+{
+    struct weir_origin_counts counts;
+    dataset->origin->ops->counts(dataset->origin, &counts);
+    dataset->opening_requests = counts.requests;
+}
+
 int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_config *given, struct weir_err *err)
 {
     *out = NULL;
@@ -107,6 +114,8 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
     weir_path_list_free(&paths);
     weir_path_list_free(&left_out);
     weir_remote_opened(origin);
+    if (rc == 0 && origin)
+        note_opening(dataset);
     if (rc < 0 && !dataset)
         weir_origin_close(&origin);
     if (rc < 0)
@@ -118,6 +127,15 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
 struct weir_origin *weir_dataset_origin(const struct weir_dataset *dataset)
 {
     return dataset->origin;
+}
+
+void weir_dataset_server(const struct weir_dataset *dataset, struct weir_server_counts *to)
+{
+    struct weir_origin_counts c = {0};
+    if (dataset->origin)
+        dataset->origin->ops->counts(dataset->origin, &c);
+    *to = (struct weir_server_counts){
+        c.requests, c.bytes, dataset->opening_requests, c.retries, c.limited, c.connections, c.wait_ns, c.transfer_ns};
 }
 
 void weir_dataset_cancel_reads(const struct weir_dataset *dataset)

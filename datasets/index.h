@@ -202,6 +202,7 @@ struct weir_dataset {
     size_t extent_max;
     char *root;                                   /* real path of the dataset's folder; NULL = unknown */
     struct weir_origin *origin;                   /* owned; NULL = files of this machine */
+    uint64_t opening_requests;                    /* requests to it that opening took */
     uint8_t *lent;                                /* memory of an index file that episodes borrow */
     struct weir_opening library;                  /* used by weir_fetch with helper_lock held */
     const struct weir_format_ops *library_format; /* format whose state library keeps */

@@ -333,7 +333,7 @@ static int transfer_error(struct transfer *t, CURLcode code, bool *again)
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
         return weir_err_set(err, -EACCES,
                             "the server's certificate is not trusted: %s; correct it, or name your "
-                            "authority's file in SSL_CERT_FILE",
+                            "authority's file in CURL_CA_BUNDLE",
                             why);
     if (code == CURLE_TOO_MANY_REDIRECTS)
         return weir_err_set(err, -ELOOP, "the server redirects more than %d times", REDIRECTS);

@@ -23,6 +23,13 @@ struct weir_origin {
     const struct weir_origin_ops *ops;
 };
 
+/* Totals since an origin was opened. Sums over requests: wait_ns until the first byte, transfer_ns from there to the
+ * last.
+ */
+struct weir_origin_counts {
+    uint64_t requests, bytes, retries, limited, connections, wait_ns, transfer_ns;
+};
+
 /* A part of a file, and the memory for it. */
 struct weir_origin_range {
     uint64_t offset;
@@ -41,6 +48,7 @@ struct weir_origin_ops {
      * another negative code, with err (without the path). */
     int (*read)(struct weir_origin *origin, const char *path, const struct weir_file_id *id,
                 const struct weir_origin_range *ranges, int n, struct weir_err *err);
+    void (*counts)(const struct weir_origin *origin, struct weir_origin_counts *counts);
     /* Makes all reads in progress and all later ones fail with -ECANCELED. Safe in signal handlers. */
     void (*cancel)(struct weir_origin *origin);
     void (*close)(struct weir_origin *origin);

@@ -381,10 +381,25 @@ static void close_remote(struct weir_origin *origin)
     free(r);
 }
 
+static void counts(const struct weir_origin *origin, struct weir_origin_counts *to)
+{
+    const struct weir_http_counts *c = &((const struct weir_remote *)origin)->counts;
+    *to = (struct weir_origin_counts){
+        .requests = atomic_load_explicit(&c->requests, memory_order_relaxed),
+        .bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed),
+        .retries = atomic_load_explicit(&c->retries, memory_order_relaxed),
+        .limited = atomic_load_explicit(&c->throttled, memory_order_relaxed),
+        .connections = atomic_load_explicit(&c->connections, memory_order_relaxed),
+        .wait_ns = atomic_load_explicit(&c->waited_ns, memory_order_relaxed),
+        .transfer_ns = atomic_load_explicit(&c->transfer_ns, memory_order_relaxed),
+    };
+}
+
 static const struct weir_origin_ops ops = {
     .engine = "http",
     .identify = identify,
     .read = read_ranges,
+    .counts = counts,
     .cancel = cancel,
     .close = close_remote,
 };
@@ -470,9 +485,4 @@ void weir_remote_watch(struct weir_origin *origin, bool (*interrupted)(void *use
     r->owner = pthread_self();
     r->user = user;
     r->interrupted = interrupted;
-}
-
-const struct weir_http_counts *weir_remote_counts(const struct weir_origin *origin)
-{
-    return &((const struct weir_remote *)origin)->counts;
 }

@@ -39,7 +39,4 @@ int weir_remote_client(struct weir_origin *origin, struct weir_http **http, int 
 void weir_remote_request(struct weir_object *object, const struct weir_origin_range *range, uint32_t tag,
                          struct weir_http_request *request);
 
-/* Totals since the origin was opened. */
-const struct weir_http_counts *weir_remote_counts(const struct weir_origin *origin);
-
 #endif

@@ -96,6 +96,7 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
         .cache_bytes = atomic_load_explicit(&s->cache.used_bytes, memory_order_relaxed),
     };
     weir_dataset_helper(s->setup.dataset, &counts->helper);
+    weir_dataset_server(s->setup.dataset, &counts->server);
     for (int i = 0; i < loader->n_contexts; i++) {
         struct weir_read_counts reads;
         weir_reader_counts(loader->workers[i].fetcher.reader, &reads);

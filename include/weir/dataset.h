@@ -276,6 +276,17 @@ struct weir_helper_counts {
 };
 void weir_dataset_helper(const struct weir_dataset *dataset, struct weir_helper_counts *counts);
 
+/* Requests to servers since weir_dataset_open; all 0 for files of this machine. Any thread. */
+struct weir_server_counts {
+    uint64_t requests, bytes;
+    uint64_t opening_requests; /* part of requests that opening took */
+    uint64_t retries;          /* repeated requests */
+    uint64_t limited;          /* refusals with status 429 or 503 */
+    uint64_t connections;
+    uint64_t wait_ns, transfer_ns; /* sums over requests: until the first byte, and from there to the last */
+};
+void weir_dataset_server(const struct weir_dataset *dataset, struct weir_server_counts *counts);
+
 /* Returns the size of the largest extent that weir_locate or weir_unwrap can request. */
 size_t weir_dataset_extent_max(const struct weir_dataset *dataset);
 

@@ -501,6 +501,7 @@ struct weir_loader_counts {
                                           of observations */
     int queue_min, queue_max; /* minimum and maximum number of ready batches since the last call with reset_extremes */
     struct weir_video_counts video;
+    struct weir_server_counts server;
 };
 void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes);
 

@@ -268,6 +268,12 @@ struct weir_report_fallbacks {
     double waiting; /* mean number of workers waiting for their turn */
 };
 
+/* Requests to servers. requests is 0 if there were none. */
+struct weir_report_server {
+    uint64_t requests, bytes, opening_requests, retries, limited, connections;
+    double wait_s, transfer_s; /* means: until the first byte, and from there to the last */
+};
+
 struct weir_loader_report {
     int epoch_first, epoch_last; /* first and last epoch covered, numbered from 1 */
     int epoch_count;             /* number of epochs in the run; 0 = the run is limited by time */
@@ -283,6 +289,7 @@ struct weir_loader_report {
     uint64_t queue_samples;      /* number of requests; 0 = there are no queue figures */
     uint64_t reads, read_bytes;  /* by the I/O engine and by the HDF5 library */
     struct weir_report_fallbacks fallbacks;
+    struct weir_report_server server;
     struct weir_chunk_counts chunks;
     uint64_t stored_pixels, decoded_pixels; /* of the decoded frames, at their stored and at their decoded size */
     uint64_t frames_shared; /* frames copied from another sample of their batch instead of being decoded again */

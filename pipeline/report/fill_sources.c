@@ -143,6 +143,26 @@ int weir_fill_sources(struct weir_report_sources *to, const struct weir_loader *
     return fill_files(to, dataset, folder, now, then);
 }
 
+/* ---- servers ---- */
+
+/* The first window excludes the requests for opening, which are stated apart. */
+void weir_fill_server(struct weir_report_server *to, const struct weir_server_counts *now,
+                      const struct weir_server_counts *then)
+{
+    uint64_t before = then->requests ? then->requests : now->opening_requests;
+    uint64_t all = now->requests - then->requests;
+    to->requests = now->requests - before;
+    to->opening_requests = now->opening_requests;
+    to->bytes = now->bytes - then->bytes;
+    to->retries = now->retries - then->retries;
+    to->limited = now->limited - then->limited;
+    to->connections = now->connections - then->connections;
+    if (all == 0)
+        return;
+    to->wait_s = (double)(now->wait_ns - then->wait_ns) / 1e9 / (double)all;
+    to->transfer_s = (double)(now->transfer_ns - then->transfer_ns) / 1e9 / (double)all;
+}
+
 /* ---- the HDF5 helper process ---- */
 
 void weir_fill_fallbacks(struct weir_report_fallbacks *to, const struct weir_loader_counts *now,

@@ -413,6 +413,14 @@ static const struct weir_field io[] = {
     PLAIN("helper_each_s", fallbacks.each_s),
     PLAIN("helper_waiting", fallbacks.waiting),
     PLAIN("ahead_reads", ahead_reads),
+    WEIR_FIELD(S, "server_requests", server.requests, WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "server_opening_requests", server.opening_requests, WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "server_bytes", server.bytes, WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "server_retries", server.retries, WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "server_limited", server.limited, WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "server_connections", server.connections, WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "server_wait_s", server.wait_s, WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "server_transfer_s", server.transfer_s, WEIR_FIELD_OMIT),
 };
 static WEIR_FIELDS(io_fields, io);
 

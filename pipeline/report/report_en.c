@@ -56,6 +56,18 @@ static void print_fallbacks(FILE *out, const struct weir_report_fallbacks *fallb
     fputc('\n', out);
 }
 
+static void print_server(FILE *out, const struct weir_report_server *server)
+{
+    char wait[24], transfer[24];
+    if (server->requests == 0 && server->opening_requests == 0)
+        return;
+    fprintf(out,
+            "server: %" PRIu64 " requests, and %" PRIu64 " to open, over %" PRIu64 " connections; mean %s to the "
+            "first byte, then %s; %" PRIu64 " repeated, %" PRIu64 " refused by a limit (429, 503)\n",
+            server->requests, server->opening_requests, server->connections, weir_report_time(wait, server->wait_s),
+            weir_report_time(transfer, server->transfer_s), server->retries, server->limited);
+}
+
 static void print_queue_and_io(FILE *out, const struct weir_loader_report *report)
 {
     if (report->queue_samples > 0)
@@ -68,6 +80,7 @@ static void print_queue_and_io(FILE *out, const struct weir_loader_report *repor
     if (report->ahead_reads > 0)
         fprintf(out, ", %.0f %% by read-ahead", 100 * (double)report->ahead_reads / (double)report->reads);
     fputc('\n', out);
+    print_server(out, &report->server);
     print_fallbacks(out, &report->fallbacks);
     if (report->decoded_pixels != report->stored_pixels)
         fprintf(out, "decoding: %.1f %% of the stored pixels were decoded; the rest was cropped or scaled away\n",

@@ -117,7 +117,7 @@ def check_faults(root, local, scratch):
     for name in ("one.weir", "tf", "h5"):
         remote, text = checksums(f"{server.url}/{name}", scratch)
         assert remote == local, f"{name}: other batches over HTTP"
-        assert "the files are on a server" in text, text
+        assert "the files are on a server" in text and re.search(r"server: [1-9]\d* requests, and \d+ to open", text), text
     listed, _ = checksums(f"{server.url}/tf/index.json", scratch)
     assert listed == local, "other batches from a list"
     server.faults = True
@@ -201,25 +201,52 @@ def wait_for(url):
     return False
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def certificate(scratch):
+    """Makes a certificate for localhost. Returns its file, or None."""
+    if not shutil.which("openssl"):
+        return None
+    path = f"{scratch}/certificate"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{scratch}/key", "-out", path, "-days", "2",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+    return path
+
+
+def check_tls(port, local, scratch, authority):
+    data = f"https://localhost:{port}/one.weir"
+    remote, _ = checksums(data, scratch, env={"CURL_CA_BUNDLE": authority})
+    assert remote == local, "other batches over TLS"
+    environment.pop("CURL_CA_BUNDLE", None)
+    environment.pop("SSL_CERT_FILE", None)
+    text = run("run", data, "--num-epochs=1", code=1)
+    assert "is not trusted" in text, text
+
+
 def check_nginx(root, local, scratch):
     program = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
     if not program:
         print("nginx is not installed: not compared with it")
         return
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
+    port, tls_port, authority = free_port(), free_port(), certificate(scratch)
+    tls = f"server {{ listen 127.0.0.1:{tls_port} ssl; ssl_certificate {authority}; ssl_certificate_key {scratch}/key; root {root}; }}"
     path = os.path.join(scratch, "nginx.conf")
     folders = "".join(f"{kind}_temp_path {scratch}/temp; " for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     with open(path, "w", encoding="utf-8") as f:
         f.write(f"daemon off; master_process off; pid {scratch}/pid; error_log {scratch}/log;\nevents {{ }}\nhttp {{ access_log off; {folders}"
-                f"server {{ listen 127.0.0.1:{port}; root {root}; autoindex on;\n location /json/ {{ alias {root}/tf/; autoindex_format json; }} }} }}\n")
+                f"server {{ listen 127.0.0.1:{port}; root {root}; autoindex on;\n location /json/ {{ alias {root}/tf/; autoindex_format json; }} }}\n{tls if authority else ''} }}\n")
     with subprocess.Popen([program, "-e", f"{scratch}/log", "-c", path], stderr=subprocess.DEVNULL) as process:
         try:
             assert wait_for(f"http://127.0.0.1:{port}/"), open(f"{scratch}/log", encoding="utf-8").read()
             for name in ("one.weir", "tf", "tf/", "json", "sub-folder"):
                 remote, _ = checksums(f"http://127.0.0.1:{port}/{urllib.request.pathname2url(name)}", scratch)
                 assert remote == local, f"{name}: other batches from nginx"
+            if authority:
+                check_tls(tls_port, local, scratch, authority)
         finally:
             process.terminate()
 
@@ -247,9 +274,7 @@ def check_s3(root, local, scratch):
     if subprocess.run([python, "-c", "import moto.server, boto3, flask"], capture_output=True, check=False).returncode:
         print("moto is not installed: S3 is not tested")
         return
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
+    port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
     with open(f"{scratch}/moto", "w", encoding="utf-8") as log, subprocess.Popen(
             [python, "-m", "moto.server", "-p", str(port)], stdout=log, stderr=log,

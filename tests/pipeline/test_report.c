@@ -316,6 +316,20 @@ Test(report, timing_off_says_so_and_prints_the_rest)
     release(report);
 }
 
+Test(report, requests_are_counted_for_servers_only)
+{
+    struct weir_loader_report *report = small_report();
+    char *none = printed(report, WEIR_LANG_EN);
+    report->server = (struct weir_report_server){700, 1 << 20, 9, 3, 2, 65, 0.05, 0.001};
+    char *text = printed(report, WEIR_LANG_EN);
+    cr_assert_null(strstr(none, "server:"));
+    cr_assert_not_null(strstr(text, "server: 700 requests, and 9 to open, over 65 connections;"), "%s", text);
+    cr_assert_not_null(strstr(text, "3 repeated, 2 refused by a limit (429, 503)"), "%s", text);
+    free(none);
+    free(text);
+    release(report);
+}
+
 Test(report, pictures_are_counted_for_videos_only)
 {
     struct weir_loader_report *report = small_report();
