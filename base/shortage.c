@@ -5,7 +5,7 @@
 
 bool weir_is_shortage(int code)
 {
-    return code == -ENOMEM || code == -EMFILE || code == -ENFILE || code == -EAGAIN;
+    return code == -ENOMEM || code == -EMFILE || code == -ENFILE || code == -EAGAIN || code == -ECANCELED;
 }
 
 bool weir_is_storage_error(int code)
@@ -26,6 +26,8 @@ const char *weir_machine_advice(int code)
         return "raise the whole machine's limit on open files (sysctl fs.file-max)";
     case -EAGAIN:
         return "raise the limit on processes and threads (ulimit -u, or the container's), or free some memory";
+    case -ECANCELED:
+        return "run again";
     default:
         return NULL;
     }

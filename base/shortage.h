@@ -7,8 +7,9 @@
 
 #include <stdbool.h>
 
-/* Returns true if the process ran out of memory, descriptors, threads or processes: -ENOMEM, -EMFILE, -ENFILE, -EAGAIN.
- * The data may be intact, so policies for bad data do not apply. */
+/* Returns true if the process ran out of memory, descriptors, threads or processes (-ENOMEM, -EMFILE, -ENFILE,
+ * -EAGAIN), or if the user interrupted it (-ECANCELED). The data may be intact, so policies for bad data do not apply.
+ */
 bool weir_is_shortage(int code);
 
 /* Returns true if local or remote storage failed: -EIO, -ENXIO, -EREMOTEIO, -ETIMEDOUT. */

@@ -30,6 +30,12 @@ void weir_remote_opened(struct weir_origin *origin)
         weir_remote_watch(origin, NULL, NULL);
 }
 
+void weir_dataset_watch(const struct weir_dataset *dataset, bool (*interrupted)(void *user), void *user)
+{
+    if (weir_dataset_origin(dataset))
+        weir_remote_watch(weir_dataset_origin(dataset), interrupted, user);
+}
+
 struct found {
     struct weir_path_list *files, *left_out;
 };

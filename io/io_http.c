@@ -35,7 +35,7 @@ static int read_extent(void *user, int file, int fd, uint64_t offset, size_t len
 /* ---- read-ahead ---- */
 
 struct ring {
-    struct weir_http *http;
+    struct weir_client *http;
     struct weir_file_set *set;
     struct weir_origin *origin;
     struct weir_object **objects; /* by the numbers of their files; NULL = not used yet */
@@ -53,7 +53,7 @@ static struct weir_object *object_of(struct ring *ring, int file, struct weir_er
 static void ring_close(void *user)
 {
     struct ring *ring = user;
-    weir_http_close(&ring->http);
+    weir_client_close(&ring->http);
     free(ring->objects);
     free(ring);
 }
@@ -82,7 +82,7 @@ static int ring_open(void **out, struct weir_file_set *set, int depth, uint8_t *
 static int ring_queue(void *user, int file, int fd, uint64_t offset, size_t length, uint8_t *to, uint32_t tag)
 {
     struct ring *ring = user;
-    struct weir_http_request request;
+    struct weir_client_request request;
     struct weir_err err = WEIR_ERR_NONE;
     uint64_t file_bytes = weir_file_set_size(ring->set, file);
     (void)fd;
@@ -94,15 +94,15 @@ static int ring_queue(void *user, int file, int fd, uint64_t offset, size_t leng
     length = length < file_bytes - offset ? length : (size_t)(file_bytes - offset);
     const struct weir_origin_range range = {offset, length, to};
     weir_remote_request(object, &range, tag, &request);
-    int rc = weir_http_start(ring->http, &request);
+    int rc = weir_client_start(ring->http, &request);
     return rc == -EBUSY ? -EAGAIN : rc;
 }
 
 static int ring_wait(void *user, uint32_t *tags, int *results, int max)
 {
     struct ring *ring = user;
-    struct weir_http_response responses[16];
-    int n = weir_http_wait(ring->http, responses, max < 16 ? max : 16, WAIT_MS);
+    struct weir_client_response responses[16];
+    int n = weir_client_wait(ring->http, responses, max < 16 ? max : 16, WAIT_MS);
     for (int i = 0; i < n; i++) {
         tags[i] = responses[i].tag;
         results[i] = responses[i].rc < 0 ? responses[i].rc : (int)responses[i].bytes;
@@ -112,7 +112,7 @@ static int ring_wait(void *user, uint32_t *tags, int *results, int max)
 
 static void ring_cancel(void *user)
 {
-    weir_http_cancel(((struct ring *)user)->http);
+    weir_client_cancel(((struct ring *)user)->http);
 }
 
 static const struct weir_ring_ops ring_ops = {
@@ -125,7 +125,7 @@ static const struct weir_ring_ops ring_ops = {
 
 static int ready(struct weir_err *err)
 {
-    return weir_http_ready(err);
+    return weir_client_ready(err);
 }
 
 const struct weir_io_ops weir_io_http = {

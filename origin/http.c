@@ -21,9 +21,9 @@ enum state { IDLE, FLYING, PAUSED, DONE };
 struct transfer {
     CURL *easy;
     enum state state;
-    struct weir_http *http;
-    struct weir_http_request request;
-    struct weir_http_response response;
+    struct weir_client *http;
+    struct weir_client_request request;
+    struct weir_client_response response;
     struct curl_slist *headers;
     int attempt;
     uint64_t resume_ns;  /* PAUSED: when the next attempt begins */
@@ -35,15 +35,15 @@ struct transfer {
     size_t error_bytes;
 };
 
-struct weir_http {
-    struct weir_http_config config;
+struct weir_client {
+    struct weir_client_config config;
     CURLM *multi;
     struct transfer *transfers;
     bool has_answered;         /* a server has sent a head */
     int active, paused, ready; /* numbers of transfers in flight, paused, and done */
     uint64_t random;
-    struct weir_http_counts unshared; /* if the configuration has none */
-    struct weir_http_headers lines;   /* of the attempt that is being set up */
+    struct weir_client_counts unshared; /* if the configuration has none */
+    struct weir_client_headers lines;   /* of the attempt that is being set up */
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -54,22 +54,22 @@ static void start_library(void)
     started = curl_global_init(CURL_GLOBAL_DEFAULT) == 0;
 }
 
-int weir_http_ready(struct weir_err *err)
+int weir_client_ready(struct weir_err *err)
 {
     pthread_once(&once, start_library);
     return started ? 0 : weir_err_set(err, -ENOMEM, "libcurl cannot start; free some memory");
 }
 
-bool weir_http_describe(char *text, size_t size)
+bool weir_client_describe(char *text, size_t size)
 {
     const curl_version_info_data *v = curl_version_info(CURLVERSION_NOW);
-    const char *file = weir_http_authorities();
+    const char *file = weir_client_authorities();
     snprintf(text, size, "libcurl %s, %s, certificates %s", v->version, v->ssl_version ? v->ssl_version : "no TLS",
              file ? file : "not found");
     return true;
 }
 
-static uint64_t next_random(struct weir_http *http)
+static uint64_t next_random(struct weir_client *http)
 {
     http->random ^= http->random << 13;
     http->random ^= http->random >> 7;
@@ -99,7 +99,7 @@ static bool check_head(struct transfer *t)
     t->is_error = is_error_status(t->response.head.status);
     if (t->is_error)
         return true;
-    t->response.rc = weir_http_head_check(&t->response.head, &t->request.wanted, &t->body_bytes, &t->response.err);
+    t->response.rc = weir_client_head_check(&t->response.head, &t->request.wanted, &t->body_bytes, &t->response.err);
     return t->response.rc == 0;
 }
 
@@ -110,7 +110,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
     t->http->has_answered = true;
     if (t->first_ns == 0)
         t->first_ns = weir_clock_monotonic_ns();
-    if (weir_http_head_line(&t->response.head, line, n))
+    if (weir_client_head_line(&t->response.head, line, n))
         return n;
     t->response.rc = weir_err_set(&t->response.err, -EREMOTEIO, "the head of the server's response exceeds %d KiB",
                                   WEIR_HEAD_MAX_BYTES >> 10);
@@ -120,7 +120,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
 /* Makes room for n more bytes and a final zero in a body without a range. */
 static bool reserve(struct transfer *t, size_t n)
 {
-    struct weir_http_response *r = &t->response;
+    struct weir_client_response *r = &t->response;
     if (n > t->request.wanted.limit - r->bytes) {
         r->rc = weir_err_set(&r->err, -EFBIG, "the response exceeds %zu bytes; name files or smaller folders",
                              t->request.wanted.limit);
@@ -144,7 +144,7 @@ static bool reserve(struct transfer *t, size_t n)
 static size_t on_body(char *bytes, size_t size, size_t n, void *user)
 {
     struct transfer *t = user;
-    struct weir_http_response *r = &t->response;
+    struct weir_client_response *r = &t->response;
     (void)size;
     if (!check_head(t))
         return 0;
@@ -169,8 +169,8 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *user)
 
 static bool set_fixed_options(struct transfer *t)
 {
-    const struct weir_http_config *c = &t->http->config;
-    const char *file = weir_http_authorities();
+    const struct weir_client_config *c = &t->http->config;
+    const char *file = weir_client_authorities();
     CURL *e = t->easy;
     bool ok = true;
 #define SET(option, value) ok = ok && curl_easy_setopt(e, option, value) == CURLE_OK
@@ -209,7 +209,7 @@ static bool add_header(struct transfer *t, const char *line)
 static bool add_validator(struct transfer *t)
 {
     const struct weir_remote_facts *file = t->request.wanted.file;
-    char line[WEIR_ETAG_MAX + 64], date[WEIR_HTTP_DATE];
+    char line[WEIR_ETAG_MAX + 64], date[WEIR_CLIENT_DATE];
     if (!file)
         return true;
     if (weir_etag_is_strong(file->etag)) {
@@ -218,7 +218,7 @@ static bool add_validator(struct transfer *t)
     }
     if (file->modified_s == 0)
         return true;
-    weir_http_date_text(file->modified_s, date);
+    weir_client_date_text(file->modified_s, date);
     snprintf(line, sizeof line, "If-Unmodified-Since: %s", date);
     return add_header(t, line);
 }
@@ -251,7 +251,7 @@ static int set_headers(struct transfer *t)
 
 static int set_request(struct transfer *t)
 {
-    const struct weir_http_request *r = &t->request;
+    const struct weir_client_request *r = &t->request;
     char range[64] = "";
     bool https = strncmp(r->url, "https:", 6) == 0, ok = true;
     if (r->wanted.length)
@@ -277,8 +277,8 @@ static void finish(struct transfer *t)
 
 static void begin(struct transfer *t)
 {
-    struct weir_http_response *r = &t->response;
-    r->head = (struct weir_http_head){0};
+    struct weir_client_response *r = &t->response;
+    r->head = (struct weir_client_head){0};
     r->bytes = t->error_bytes = 0;
     r->rc = 0;
     r->err.code = 0;
@@ -343,16 +343,16 @@ static int transfer_error(struct transfer *t, CURLcode code, bool *again)
 /* Determines the result of an attempt. Returns whether to repeat it. */
 static bool judge(struct transfer *t, CURLcode code)
 {
-    struct weir_http_response *r = &t->response;
+    struct weir_client_response *r = &t->response;
     bool again = false;
     if (r->rc < 0) /* set by a callback */
         return false;
     if (code == CURLE_OK && !check_head(t))
         return false;
     if (t->is_error && (code == CURLE_OK || code == CURLE_WRITE_ERROR)) {
-        again = weir_http_is_passing(r->head.status) && r->head.retry_after_s <= WEIR_HTTP_RETRY_AFTER_MAX_S;
-        r->rc = weir_http_status_error(&r->head, t->error_body, t->error_bytes, t->request.has_secrets, t->attempt,
-                                       &r->err);
+        again = weir_client_is_passing(r->head.status) && r->head.retry_after_s <= WEIR_CLIENT_RETRY_AFTER_MAX_S;
+        r->rc = weir_client_status_error(&r->head, t->error_body, t->error_bytes, t->request.has_secrets, t->attempt,
+                                         &r->err);
     } else if (code != CURLE_OK) {
         r->rc = transfer_error(t, code, &again);
     } else if (!t->request.wanted.is_head && t->body_bytes != UINT64_MAX && r->bytes != t->body_bytes) {
@@ -365,7 +365,7 @@ static bool judge(struct transfer *t, CURLcode code)
 
 static void count_attempt(struct transfer *t, bool again)
 {
-    struct weir_http_counts *c = t->http->config.counts;
+    struct weir_client_counts *c = t->http->config.counts;
     long connections = 0;
     uint64_t now_ns = weir_clock_monotonic_ns();
     curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connections);
@@ -381,7 +381,7 @@ static void count_attempt(struct transfer *t, bool again)
 
 static void end_attempt(struct transfer *t, CURLcode code)
 {
-    struct weir_http *http = t->http;
+    struct weir_client *http = t->http;
     bool again = judge(t, code) && t->attempt < http->config.attempts;
     curl_multi_remove_handle(http->multi, t->easy);
     http->active--;
@@ -391,12 +391,12 @@ static void end_attempt(struct transfer *t, CURLcode code)
         return;
     }
     t->state = PAUSED;
-    t->resume_ns = weir_clock_monotonic_ns() + weir_http_pause_ns(http->config.pause_ns, t->attempt,
-                                                                  t->response.head.retry_after_s, next_random(http));
+    t->resume_ns = weir_clock_monotonic_ns() + weir_client_pause_ns(http->config.pause_ns, t->attempt,
+                                                                    t->response.head.retry_after_s, next_random(http));
     http->paused++;
 }
 
-static void end_attempts(struct weir_http *http)
+static void end_attempts(struct weir_client *http)
 {
     CURLMsg *message;
     int left;
@@ -411,7 +411,7 @@ static void end_attempts(struct weir_http *http)
 }
 
 /* Resumes paused requests that are due. Returns the ms until the next one is due, at most wait_ms. */
-static int resume(struct weir_http *http, int wait_ms)
+static int resume(struct weir_client *http, int wait_ms)
 {
     uint64_t now_ns = weir_clock_monotonic_ns();
     for (int i = 0; i < http->config.depth && http->paused > 0; i++) {
@@ -429,7 +429,7 @@ static int resume(struct weir_http *http, int wait_ms)
     return wait_ms;
 }
 
-void weir_http_cancel(struct weir_http *http)
+void weir_client_cancel(struct weir_client *http)
 {
     for (int i = 0; i < http->config.depth; i++) {
         struct transfer *t = &http->transfers[i];
@@ -447,19 +447,19 @@ void weir_http_cancel(struct weir_http *http)
     }
 }
 
-static bool must_stop(const struct weir_http *http)
+static bool must_stop(const struct weir_client *http)
 {
     return http->config.stop && atomic_load_explicit(http->config.stop, memory_order_relaxed);
 }
 
-static int take_done(struct weir_http *http, struct weir_http_response *responses, int max)
+static int take_done(struct weir_client *http, struct weir_client_response *responses, int max)
 {
     int n = 0;
     for (int i = 0; i < http->config.depth && n < max && http->ready > 0; i++) {
         struct transfer *t = &http->transfers[i];
         if (t->state != DONE)
             continue;
-        struct weir_http_response *r = &responses[n++];
+        struct weir_client_response *r = &responses[n++];
         if (t->response.rc < 0) {
             free(t->response.body);
             t->response.body = NULL;
@@ -475,13 +475,13 @@ static int take_done(struct weir_http *http, struct weir_http_response *response
     return n;
 }
 
-static int advance(struct weir_http *http, int wait_ms)
+static int advance(struct weir_client *http, int wait_ms)
 {
     int running;
     uint64_t until_ns = weir_clock_monotonic_ns() + (uint64_t)wait_ms * 1000000;
     for (;;) {
         if (must_stop(http))
-            weir_http_cancel(http);
+            weir_client_cancel(http);
         uint64_t now_ns = weir_clock_monotonic_ns();
         int left_ms = now_ns < until_ns ? (int)((until_ns - now_ns) / 1000000) + 1 : 0;
         int slice_ms = resume(http, left_ms < SLICE_MS ? left_ms : SLICE_MS);
@@ -495,7 +495,7 @@ static int advance(struct weir_http *http, int wait_ms)
     }
 }
 
-int weir_http_wait(struct weir_http *http, struct weir_http_response *responses, int max, int wait_ms)
+int weir_client_wait(struct weir_client *http, struct weir_client_response *responses, int max, int wait_ms)
 {
     sigset_t before;
     weir_pipe_signal_block(&before); /* libcurl with OpenSSL may write to a closed socket */
@@ -504,14 +504,14 @@ int weir_http_wait(struct weir_http *http, struct weir_http_response *responses,
     return rc < 0 ? rc : take_done(http, responses, max);
 }
 
-int weir_http_start(struct weir_http *http, const struct weir_http_request *request)
+int weir_client_start(struct weir_client *http, const struct weir_client_request *request)
 {
     for (int i = 0; i < http->config.depth; i++) {
         struct transfer *t = &http->transfers[i];
         if (t->state != IDLE)
             continue;
         t->request = *request;
-        t->response = (struct weir_http_response){.tag = request->tag};
+        t->response = (struct weir_client_response){.tag = request->tag};
         t->attempt = 0;
         begin(t);
         return 0;
@@ -519,14 +519,15 @@ int weir_http_start(struct weir_http *http, const struct weir_http_request *requ
     return -EBUSY;
 }
 
-int weir_http_do(struct weir_http *http, const struct weir_http_request *request, struct weir_http_response *response)
+int weir_client_do(struct weir_client *http, const struct weir_client_request *request,
+                   struct weir_client_response *response)
 {
-    int n = 0, rc = weir_http_start(http, request);
-    while (rc == 0 && (n = weir_http_wait(http, response, 1, 10 * SLICE_MS)) == 0)
+    int n = 0, rc = weir_client_start(http, request);
+    while (rc == 0 && (n = weir_client_wait(http, response, 1, 10 * SLICE_MS)) == 0)
         continue;
     rc = rc < 0 ? rc : n < 0 ? n : 0;
     if (rc < 0) {
-        *response = (struct weir_http_response){.rc = rc};
+        *response = (struct weir_client_response){.rc = rc};
         weir_err_set(&response->err, rc, "HTTP request: %s", strerror(-rc));
     }
     return response->rc;
@@ -534,17 +535,17 @@ int weir_http_do(struct weir_http *http, const struct weir_http_request *request
 
 /* ---- opening ---- */
 
-int weir_http_open(struct weir_http **out, const struct weir_http_config *config, struct weir_err *err)
+int weir_client_open(struct weir_client **out, const struct weir_client_config *config, struct weir_err *err)
 {
     *out = NULL;
-    int rc = weir_http_ready(err);
+    int rc = weir_client_ready(err);
     if (rc < 0)
         return rc;
-    struct weir_http *http = calloc(1, sizeof *http);
+    struct weir_client *http = calloc(1, sizeof *http);
     if (!http)
         return weir_no_memory(err);
     http->config = *config;
-    struct weir_http_config *c = &http->config;
+    struct weir_client_config *c = &http->config;
     c->counts = c->counts ? c->counts : &http->unshared;
     c->attempts = c->attempts ? c->attempts : ATTEMPTS;
     c->connect_s = c->connect_s ? c->connect_s : CONNECT_S;
@@ -563,20 +564,20 @@ int weir_http_open(struct weir_http **out, const struct weir_http_config *config
         ok = t->easy && set_fixed_options(t);
     }
     if (!ok) {
-        weir_http_close(&http);
+        weir_client_close(&http);
         return weir_no_memory(err);
     }
     *out = http;
     return 0;
 }
 
-void weir_http_close(struct weir_http **http)
+void weir_client_close(struct weir_client **http)
 {
-    struct weir_http *h = *http;
+    struct weir_client *h = *http;
     if (!h)
         return;
     if (h->transfers)
-        weir_http_cancel(h);
+        weir_client_cancel(h);
     for (int i = 0; i < h->config.depth && h->transfers; i++) {
         free(h->transfers[i].response.body);
         free_headers(&h->transfers[i]);

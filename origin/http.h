@@ -11,73 +11,74 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct weir_http;
+struct weir_client;
 
-enum { WEIR_HTTP_HEADERS_MAX = 6, WEIR_HTTP_HEADER_BYTES = 4096, WEIR_HTTP_DEPTH_MAX = 1024 };
+enum { WEIR_CLIENT_HEADERS_MAX = 6, WEIR_CLIENT_HEADER_BYTES = 4096, WEIR_CLIENT_DEPTH_MAX = 1024 };
 
 /* Totals of all clients that share it. */
-struct weir_http_counts {
+struct weir_client_counts {
     _Atomic uint64_t requests, bytes, retries, throttled; /* throttled: responses 429 and 503 */
     _Atomic uint64_t connections;
     _Atomic uint64_t waited_ns, transfer_ns; /* sums over requests: until the first byte, and from there to the last */
 };
 
-struct weir_http_config {
+struct weir_client_config {
     int depth;                /* maximum number of requests in flight */
     int attempts;             /* of a request; 0: 8 */
     int connect_s, stall_s;   /* limits of connecting and of a transfer without progress, in seconds; 0: 10 and 20 */
     uint64_t pause_ns;        /* before the second attempt; doubled for each further one; 0: 0.1 s */
     const _Atomic bool *stop; /* if it becomes true, all requests fail with -ECANCELED; NULL = never */
-    struct weir_http_counts *counts; /* NULL = not counted */
+    struct weir_client_counts *counts; /* NULL = not counted */
     bool no_proxy;
 };
 
 /* Returns 0 if HTTP is available in this build, or -ENOTSUP with the reason. */
-int weir_http_ready(struct weir_err *err);
+int weir_client_ready(struct weir_err *err);
 /* Describes the library for `weir doctor`: version and certificates. Returns false if it is not available. */
-bool weir_http_describe(char *text, size_t size);
+bool weir_client_describe(char *text, size_t size);
 
-int weir_http_open(struct weir_http **out, const struct weir_http_config *config, struct weir_err *err);
+int weir_client_open(struct weir_client **out, const struct weir_client_config *config, struct weir_err *err);
 /* Cancels the requests in flight. */
-void weir_http_close(struct weir_http **http);
+void weir_client_close(struct weir_client **http);
 
 /* Headers of a request. The strings are wiped after use. */
-struct weir_http_headers {
+struct weir_client_headers {
     int n;
-    char lines[WEIR_HTTP_HEADERS_MAX][WEIR_HTTP_HEADER_BYTES];
+    char lines[WEIR_CLIENT_HEADERS_MAX][WEIR_CLIENT_HEADER_BYTES];
 };
 
-struct weir_http_request {
+struct weir_client_request {
     const char *url;    /* must stay valid until the request completes, like everything below */
     const char *put;    /* method other than GET and HEAD, without a body; NULL = none */
     const char *header; /* one more header, "Name: value"; NULL = none */
-    struct weir_http_wanted wanted;
+    struct weir_client_wanted wanted;
     uint8_t
         *to; /* wanted.length bytes; if wanted.length is 0, the response owns a body that grows up to wanted.limit */
     /* Writes the headers of one attempt, such as a signature. Returns 0 or a negative code with err. NULL = none. */
-    int (*prepare)(void *user, struct weir_http_headers *headers, struct weir_err *err);
+    int (*prepare)(void *user, struct weir_client_headers *headers, struct weir_err *err);
     void *user;
     bool has_secrets; /* redirects are refused */
     uint32_t tag;
 };
 
-struct weir_http_response {
+struct weir_client_response {
     uint32_t tag;
     int rc; /* 0, or -errno with err */
     struct weir_err err;
-    struct weir_http_head head;
+    struct weir_client_head head;
     uint8_t *body; /* owned by the caller; NULL if the request had a range. Followed by a zero byte */
     size_t bytes;
 };
 
 /* Starts a request. Returns -EBUSY if `depth` requests are in flight. */
-int weir_http_start(struct weir_http *http, const struct weir_http_request *request);
+int weir_client_start(struct weir_client *http, const struct weir_client_request *request);
 /* Waits at most wait_ms for completions; 0 = only looks. Stores at most max responses. Returns their number, or -errno.
  */
-int weir_http_wait(struct weir_http *http, struct weir_http_response *responses, int max, int wait_ms);
+int weir_client_wait(struct weir_client *http, struct weir_client_response *responses, int max, int wait_ms);
 /* Makes the requests in flight fail with -ECANCELED. */
-void weir_http_cancel(struct weir_http *http);
+void weir_client_cancel(struct weir_client *http);
 /* Performs one request. No other one may be in flight. */
-int weir_http_do(struct weir_http *http, const struct weir_http_request *request, struct weir_http_response *response);
+int weir_client_do(struct weir_client *http, const struct weir_client_request *request,
+                   struct weir_client_response *response);
 
 #endif

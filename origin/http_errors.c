@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-bool weir_http_is_passing(int status)
+bool weir_client_is_passing(int status)
 {
     return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
 }
 
-uint64_t weir_http_pause_ns(uint64_t pause_ns, int attempt, uint32_t retry_after_s, uint64_t random)
+uint64_t weir_client_pause_ns(uint64_t pause_ns, int attempt, uint32_t retry_after_s, uint64_t random)
 {
     static const uint64_t PAUSE_MAX_NS = (uint64_t)10 * 1000 * 1000 * 1000;
     uint64_t pause = pause_ns;
@@ -23,7 +23,7 @@ uint64_t weir_http_pause_ns(uint64_t pause_ns, int attempt, uint32_t retry_after
     return asked > pause ? asked : pause;
 }
 
-void weir_http_error_code(const char *body, size_t n, char code[64])
+void weir_client_error_code(const char *body, size_t n, char code[64])
 {
     static const char open[] = "<Code>";
     const char *at = memmem(body, n, open, sizeof open - 1);
@@ -36,11 +36,11 @@ void weir_http_error_code(const char *body, size_t n, char code[64])
     code[length] = '\0';
 }
 
-int weir_http_status_error(const struct weir_http_head *head, const char *body, size_t n, bool has_secrets,
-                           int attempts, struct weir_err *err)
+int weir_client_status_error(const struct weir_client_head *head, const char *body, size_t n, bool has_secrets,
+                             int attempts, struct weir_err *err)
 {
     char code[64];
-    weir_http_error_code(body, n, code);
+    weir_client_error_code(body, n, code);
     const char *open = *code ? " (" : "", *close = *code ? ")" : "";
     switch (head->status) {
     case 404:
@@ -70,7 +70,7 @@ int weir_http_status_error(const struct weir_http_head *head, const char *body, 
     return weir_err_set(err, -EREMOTEIO, "the server fails with status %d%s%s%s", head->status, open, code, close);
 }
 
-const char *weir_http_authorities(void)
+const char *weir_client_authorities(void)
 {
     static const char *const files[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
                                         "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"};

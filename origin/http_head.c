@@ -20,7 +20,7 @@ static int digits_at(const char *text, int n)
     return value;
 }
 
-int64_t weir_http_date(const char *text)
+int64_t weir_client_date(const char *text)
 {
     enum { LENGTH = 29, YEAR = 12 };
     if (strlen(text) != LENGTH || strcmp(text + LENGTH - 4, " GMT") != 0 || text[19] != ':' || text[22] != ':')
@@ -38,13 +38,13 @@ int64_t weir_http_date(const char *text)
     return seconds > 0 ? (int64_t)seconds : 0;
 }
 
-void weir_http_date_text(int64_t seconds, char text[WEIR_HTTP_DATE])
+void weir_client_date_text(int64_t seconds, char text[WEIR_CLIENT_DATE])
 {
     struct tm tm;
     time_t t = (time_t)seconds;
     if (!gmtime_r(&t, &tm) || tm.tm_year > 8099)
         memset(&tm, 0, sizeof tm);
-    snprintf(text, WEIR_HTTP_DATE, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT", days + 3 * (tm.tm_wday % 7),
+    snprintf(text, WEIR_CLIENT_DATE, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT", days + 3 * (tm.tm_wday % 7),
              tm.tm_mday % 100, months + 3 * (tm.tm_mon % 12), (tm.tm_year + 1900) % 10000, tm.tm_hour % 100,
              tm.tm_min % 100, tm.tm_sec % 100);
 }
@@ -65,7 +65,7 @@ static bool number(const char *text, const char *end, uint64_t *value)
     return end > text;
 }
 
-static void take_length(struct weir_http_head *head, const char *value, const char *end)
+static void take_length(struct weir_client_head *head, const char *value, const char *end)
 {
     uint64_t length = 0;
     head->bad |= !number(value, end, &length) || (head->has_length && length != head->length);
@@ -74,7 +74,7 @@ static void take_length(struct weir_http_head *head, const char *value, const ch
 }
 
 /* "bytes FIRST-LAST/TOTAL", "bytes FIRST-LAST/ *" without the space, or "bytes * /TOTAL" likewise (status 416). */
-static void take_range(struct weir_http_head *head, const char *value, const char *end)
+static void take_range(struct weir_client_head *head, const char *value, const char *end)
 {
     const char *slash = memchr(value, '/', (size_t)(end - value));
     if (head->has_range || !slash || end - value < 6 || strncasecmp(value, "bytes ", 6) != 0) {
@@ -103,14 +103,14 @@ static void copy(char *to, size_t size, const char *value, const char *end)
     to[n] = '\0';
 }
 
-static void take_etag(struct weir_http_head *head, const char *value, const char *end)
+static void take_etag(struct weir_client_head *head, const char *value, const char *end)
 {
     size_t skip = end - value > 2 && value[0] == 'W' && value[1] == '/' ? 2 : 0;
     bool quoted = (size_t)(end - value) >= skip + 2 && value[skip] == '"' && end[-1] == '"';
     copy(head->etag, sizeof head->etag, value, quoted ? end : value);
 }
 
-static void take_header(struct weir_http_head *head, const char *name, size_t n, const char *value, const char *end)
+static void take_header(struct weir_client_head *head, const char *name, size_t n, const char *value, const char *end)
 {
     char text[64];
     copy(text, sizeof text, value, end);
@@ -122,7 +122,7 @@ static void take_header(struct weir_http_head *head, const char *name, size_t n,
     } else if (IS("etag")) {
         take_etag(head, value, end);
     } else if (IS("last-modified")) {
-        head->modified_s = weir_http_date(text);
+        head->modified_s = weir_client_date(text);
     } else if (IS("retry-after")) {
         uint64_t seconds = 0;
         head->retry_after_s = number(value, end, &seconds) && seconds < 86400 ? (uint32_t)seconds : 0;
@@ -137,17 +137,17 @@ static void take_header(struct weir_http_head *head, const char *name, size_t n,
 #undef IS
 }
 
-static void begin(struct weir_http_head *head, const char *line, const char *end)
+static void begin(struct weir_client_head *head, const char *line, const char *end)
 {
     size_t bytes = head->bytes;
     const char *space = memchr(line, ' ', (size_t)(end - line));
     uint64_t status = 0;
-    *head = (struct weir_http_head){.bytes = bytes};
+    *head = (struct weir_client_head){.bytes = bytes};
     head->bad = !space || end - space < 4 || !number(space + 1, space + 4, &status);
     head->status = (int)status;
 }
 
-bool weir_http_head_line(struct weir_http_head *head, const char *line, size_t n)
+bool weir_client_head_line(struct weir_client_head *head, const char *line, size_t n)
 {
     if (n > WEIR_HEAD_MAX_BYTES - head->bytes)
         return false;
@@ -171,7 +171,7 @@ bool weir_http_head_line(struct weir_http_head *head, const char *line, size_t n
 
 /* ---- comparing ---- */
 
-static int changed(const struct weir_http_head *head, const struct weir_remote_facts *file, struct weir_err *err)
+static int changed(const struct weir_client_head *head, const struct weir_remote_facts *file, struct weir_err *err)
 {
     if (head->status == 412)
         return weir_err_set(err, -ESTALE, "the file changed since it was opened; rerun to index it again");
@@ -188,7 +188,7 @@ static int changed(const struct weir_http_head *head, const struct weir_remote_f
     return 0;
 }
 
-static int check_partial(const struct weir_http_head *head, const struct weir_http_wanted *wanted, uint64_t *body,
+static int check_partial(const struct weir_client_head *head, const struct weir_client_wanted *wanted, uint64_t *body,
                          struct weir_err *err)
 {
     bool right = head->has_range && wanted->length > 0 && head->first == wanted->offset &&
@@ -201,7 +201,7 @@ static int check_partial(const struct weir_http_head *head, const struct weir_ht
     return 0;
 }
 
-static int check_whole(const struct weir_http_head *head, const struct weir_http_wanted *wanted, uint64_t *body,
+static int check_whole(const struct weir_client_head *head, const struct weir_client_wanted *wanted, uint64_t *body,
                        struct weir_err *err)
 {
     *body = head->has_length ? head->length : UINT64_MAX;
@@ -221,8 +221,8 @@ static int check_whole(const struct weir_http_head *head, const struct weir_http
     return 0;
 }
 
-int weir_http_head_check(const struct weir_http_head *head, const struct weir_http_wanted *wanted, uint64_t *body,
-                         struct weir_err *err)
+int weir_client_head_check(const struct weir_client_head *head, const struct weir_client_wanted *wanted, uint64_t *body,
+                           struct weir_err *err)
 {
     *body = 0;
     if (head->bad)

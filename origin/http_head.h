@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WEIR_ETAG_MAX = 256, WEIR_HEAD_MAX_BYTES = 64 << 10, WEIR_HTTP_DATE = 40 };
+enum { WEIR_ETAG_MAX = 256, WEIR_HEAD_MAX_BYTES = 64 << 10, WEIR_CLIENT_DATE = 40 };
 
 /* What is known of a file on a server. */
 struct weir_remote_facts {
@@ -19,7 +19,7 @@ struct weir_remote_facts {
 };
 
 /* Begin with zeros. Redirects and 1xx responses begin the head anew. */
-struct weir_http_head {
+struct weir_client_head {
     int status;
     size_t bytes; /* total of all lines */
     bool bad;     /* a line is malformed, or two lines contradict each other */
@@ -35,10 +35,10 @@ struct weir_http_head {
 };
 
 /* Adds a line, with or without its line end. Returns false if the head is too long. */
-bool weir_http_head_line(struct weir_http_head *head, const char *line, size_t n);
+bool weir_client_head_line(struct weir_client_head *head, const char *line, size_t n);
 
 /* Requested bytes. length 0: the whole body, at most `limit` bytes. */
-struct weir_http_wanted {
+struct weir_client_wanted {
     uint64_t offset;
     size_t length, limit;
     bool is_head;                         /* a HEAD request, which has no body */
@@ -46,15 +46,15 @@ struct weir_http_wanted {
 };
 /* Compares a head of status 2xx or 412 or 416 with the request. Returns 0 with *body, the exact size of the body
  * (UINT64_MAX = unknown), or -ESTALE, -EREMOTEIO or -EFBIG with err. */
-int weir_http_head_check(const struct weir_http_head *head, const struct weir_http_wanted *wanted, uint64_t *body,
-                         struct weir_err *err);
+int weir_client_head_check(const struct weir_client_head *head, const struct weir_client_wanted *wanted, uint64_t *body,
+                           struct weir_err *err);
 
 /* Returns whether the ETag promises equal bytes. */
 bool weir_etag_is_strong(const char *etag);
 
 /* Parses a date such as "Fri, 24 May 2013 00:00:00 GMT". Returns seconds since 1970, or 0 if it is malformed. */
-int64_t weir_http_date(const char *text);
+int64_t weir_client_date(const char *text);
 /* Writes the date in that form. */
-void weir_http_date_text(int64_t seconds, char text[WEIR_HTTP_DATE]);
+void weir_client_date_text(int64_t seconds, char text[WEIR_CLIENT_DATE]);
 
 #endif

@@ -16,7 +16,8 @@ enum { EARLY_S = 300, SLICE_MS = 100 };
 /* ---- signatures ---- */
 
 /* Writes the headers of a signed request. Called with remote->secrets held. */
-static int sign(struct weir_remote *r, const struct weir_signed *s, struct weir_http_headers *out, struct weir_err *err)
+static int sign(struct weir_remote *r, const struct weir_signed *s, struct weir_client_headers *out,
+                struct weir_err *err)
 {
     char date[WEIR_S3_DATE], headers[WEIR_S3_TOKEN_MAX + 1024], authorization[WEIR_S3_KEY_MAX + 512];
     const char *token = r->credentials.token;
@@ -49,7 +50,7 @@ static int sign(struct weir_remote *r, const struct weir_signed *s, struct weir_
     return rc;
 }
 
-static int prepare(void *user, struct weir_http_headers *headers, struct weir_err *err)
+static int prepare(void *user, struct weir_client_headers *headers, struct weir_err *err)
 {
     const struct weir_signed *s = user;
     struct weir_remote *r = s->remote;
@@ -63,7 +64,7 @@ static int prepare(void *user, struct weir_http_headers *headers, struct weir_er
     return rc;
 }
 
-static void set_signature(struct weir_http_request *request, const struct weir_signed *s)
+static void set_signature(struct weir_client_request *request, const struct weir_signed *s)
 {
     bool is_signed = s->remote->is_s3 && !s->remote->anonymous;
     request->prepare = is_signed ? prepare : NULL;
@@ -73,9 +74,9 @@ static void set_signature(struct weir_http_request *request, const struct weir_s
 
 /* ---- requests ---- */
 
-static struct weir_http *take_client(struct weir_remote *r, struct weir_err *err)
+static struct weir_client *take_client(struct weir_remote *r, struct weir_err *err)
 {
-    struct weir_http *http = NULL;
+    struct weir_client *http = NULL;
     pthread_mutex_lock(&r->lock);
     if (r->n_clients > 0)
         http = r->clients[--r->n_clients];
@@ -85,7 +86,7 @@ static struct weir_http *take_client(struct weir_remote *r, struct weir_err *err
     return http;
 }
 
-static void give_client(struct weir_remote *r, struct weir_http *http)
+static void give_client(struct weir_remote *r, struct weir_client *http)
 {
     pthread_mutex_lock(&r->lock);
     if (r->n_clients < WEIR_REMOTE_CLIENTS) {
@@ -93,14 +94,14 @@ static void give_client(struct weir_remote *r, struct weir_http *http)
         http = NULL;
     }
     pthread_mutex_unlock(&r->lock);
-    weir_http_close(&http);
+    weir_client_close(&http);
 }
 
 /* Waits for completions. Polls the program's callback on the thread that may call it. */
-static int wait(struct weir_remote *r, struct weir_http *http, struct weir_http_response *responses, int max)
+static int wait(struct weir_remote *r, struct weir_client *http, struct weir_client_response *responses, int max)
 {
     for (;;) {
-        int n = weir_http_wait(http, responses, max, SLICE_MS);
+        int n = weir_client_wait(http, responses, max, SLICE_MS);
         if (n != 0)
             return n;
         if (r->interrupted && pthread_equal(pthread_self(), r->owner) && r->interrupted(r->user))
@@ -108,13 +109,14 @@ static int wait(struct weir_remote *r, struct weir_http *http, struct weir_http_
     }
 }
 
-static int perform(struct weir_remote *r, const struct weir_http_request *request, struct weir_http_response *response)
+static int perform(struct weir_remote *r, const struct weir_client_request *request,
+                   struct weir_client_response *response)
 {
-    *response = (struct weir_http_response){0};
-    struct weir_http *http = take_client(r, &response->err);
+    *response = (struct weir_client_response){0};
+    struct weir_client *http = take_client(r, &response->err);
     if (!http)
         return response->rc = response->err.code ? response->err.code : -ENOMEM;
-    int rc = weir_http_start(http, request);
+    int rc = weir_client_start(http, request);
     rc = rc < 0 ? rc : wait(r, http, response, 1);
     if (rc < 0)
         response->rc = weir_err_set(&response->err, rc, "HTTP request: %s", strerror(-rc));
@@ -123,10 +125,10 @@ static int perform(struct weir_remote *r, const struct weir_http_request *reques
 }
 
 int weir_remote_get(struct weir_remote *r, const char *url, const char *path, const char *query, size_t limit,
-                    struct weir_http_response *response)
+                    struct weir_client_response *response)
 {
     const struct weir_signed s = {r, "GET", path, query};
-    struct weir_http_request request = {.url = url, .wanted = {.limit = limit}};
+    struct weir_client_request request = {.url = url, .wanted = {.limit = limit}};
     set_signature(&request, &s);
     return perform(r, &request, response);
 }
@@ -247,9 +249,9 @@ void weir_remote_learn(struct weir_remote *r, struct weir_object *object, const 
 /* Asks the server for the facts of an object. */
 static int ask(struct weir_remote *r, struct weir_object *object, struct weir_remote_facts *facts, struct weir_err *err)
 {
-    struct weir_http_response response;
+    struct weir_client_response response;
     struct weir_signed s = object->get;
-    struct weir_http_request request = {.url = object->url, .wanted = {.is_head = true}};
+    struct weir_client_request request = {.url = object->url, .wanted = {.is_head = true}};
     s.method = "HEAD";
     set_signature(&request, &s);
     int rc = perform(r, &request, &response);
@@ -303,9 +305,9 @@ struct weir_object *weir_remote_object(struct weir_origin *origin, const char *p
 }
 
 void weir_remote_request(struct weir_object *object, const struct weir_origin_range *range, uint32_t tag,
-                         struct weir_http_request *request)
+                         struct weir_client_request *request)
 {
-    *request = (struct weir_http_request){
+    *request = (struct weir_client_request){
         .url = object->url,
         .wanted = {.offset = range->offset, .length = range->length, .file = &object->facts},
         .to = range->to,
@@ -315,9 +317,9 @@ void weir_remote_request(struct weir_object *object, const struct weir_origin_ra
 }
 
 /* Waits for at least one response. Keeps the first error. Returns the number of responses, or -errno. */
-static int collect(struct weir_remote *r, struct weir_http *http, int *rc, struct weir_err *err)
+static int collect(struct weir_remote *r, struct weir_client *http, int *rc, struct weir_err *err)
 {
-    struct weir_http_response responses[16];
+    struct weir_client_response responses[16];
     int n = wait(r, http, responses, 16);
     for (int i = 0; i < n; i++)
         if (responses[i].rc < 0 && *rc == 0)
@@ -331,15 +333,15 @@ static int read_ranges(struct weir_origin *origin, const char *path, const struc
     struct weir_remote *r = (struct weir_remote *)origin;
     struct weir_err why = WEIR_ERR_NONE;
     struct weir_object *object = weir_remote_object(origin, path, id, &why);
-    struct weir_http *http = object ? take_client(r, &why) : NULL;
+    struct weir_client *http = object ? take_client(r, &why) : NULL;
     int rc = 0, next = 0, flying = 0;
     if (!http)
         return weir_err_set(err, why.code ? why.code : -ENOMEM, "%s", why.text);
     while ((next < n && rc == 0) || flying > 0) {
-        struct weir_http_request request;
+        struct weir_client_request request;
         while (next < n && rc == 0 && flying < WEIR_REMOTE_DEPTH) {
             weir_remote_request(object, &ranges[next++], 0, &request);
-            rc = request.wanted.length ? weir_http_start(http, &request) : 0;
+            rc = request.wanted.length ? weir_client_start(http, &request) : 0;
             flying += request.wanted.length && rc == 0;
         }
         int done = flying ? collect(r, http, &rc, &why) : 0;
@@ -350,7 +352,7 @@ static int read_ranges(struct weir_origin *origin, const char *path, const struc
         flying -= done;
     }
     if (flying > 0)
-        weir_http_close(&http); /* cancels them: their memory is the caller's */
+        weir_client_close(&http); /* cancels them: their memory is the caller's */
     else
         give_client(r, http);
     return rc < 0 ? weir_err_set(err, rc, "%s", why.text) : 0;
@@ -367,7 +369,7 @@ static void close_remote(struct weir_origin *origin)
 {
     struct weir_remote *r = (struct weir_remote *)origin;
     for (int i = 0; i < r->n_clients; i++)
-        weir_http_close(&r->clients[i]);
+        weir_client_close(&r->clients[i]);
     for (size_t i = 0; i < r->slots; i++)
         if (r->table[i]) {
             free(r->table[i]->path);
@@ -383,7 +385,7 @@ static void close_remote(struct weir_origin *origin)
 
 static void counts(const struct weir_origin *origin, struct weir_origin_counts *to)
 {
-    const struct weir_http_counts *c = &((const struct weir_remote *)origin)->counts;
+    const struct weir_client_counts *c = &((const struct weir_remote *)origin)->counts;
     *to = (struct weir_origin_counts){
         .requests = atomic_load_explicit(&c->requests, memory_order_relaxed),
         .bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed),
@@ -451,7 +453,7 @@ int weir_remote_open(struct weir_origin **out, const char *text, const struct we
 {
     struct weir_url url;
     *out = NULL;
-    int rc = weir_http_ready(err);
+    int rc = weir_client_ready(err);
     rc = rc < 0 ? rc : weir_url_parse(&url, text, err);
     if (rc < 0)
         return rc;
@@ -472,11 +474,11 @@ int weir_remote_open(struct weir_origin **out, const char *text, const struct we
     return rc;
 }
 
-int weir_remote_client(struct weir_origin *origin, struct weir_http **http, int depth, struct weir_err *err)
+int weir_remote_client(struct weir_origin *origin, struct weir_client **http, int depth, struct weir_err *err)
 {
     struct weir_remote *r = (struct weir_remote *)origin;
-    const struct weir_http_config config = {.depth = depth, .stop = &r->stop, .counts = &r->counts};
-    return weir_http_open(http, &config, err);
+    const struct weir_client_config config = {.depth = depth, .stop = &r->stop, .counts = &r->counts};
+    return weir_client_open(http, &config, err);
 }
 
 void weir_remote_watch(struct weir_origin *origin, bool (*interrupted)(void *user), void *user)

@@ -34,9 +34,9 @@ struct weir_object;
 struct weir_object *weir_remote_object(struct weir_origin *origin, const char *path, const struct weir_file_id *id,
                                        struct weir_err *err);
 /* Opens a client with `depth` requests in flight. */
-int weir_remote_client(struct weir_origin *origin, struct weir_http **http, int depth, struct weir_err *err);
+int weir_remote_client(struct weir_origin *origin, struct weir_client **http, int depth, struct weir_err *err);
 /* Prepares a request for a range of an object, which must not be empty. */
 void weir_remote_request(struct weir_object *object, const struct weir_origin_range *range, uint32_t tag,
-                         struct weir_http_request *request);
+                         struct weir_client_request *request);
 
 #endif

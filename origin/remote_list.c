@@ -82,12 +82,12 @@ static int take_name(void *user, const struct weir_listed *listed)
     return follow ? push_folder(w, url) : report(w, url, NULL);
 }
 
-static int get(struct walk *w, const char *url, struct weir_http_response *response)
+static int get(struct walk *w, const char *url, struct weir_client_response *response)
 {
     return weir_remote_get(w->remote, url, "", "", WEIR_LIST_MAX_BYTES, response);
 }
 
-static int fail(struct walk *w, const char *url, const struct weir_http_response *response)
+static int fail(struct walk *w, const char *url, const struct weir_client_response *response)
 {
     return weir_err_set(w->err, response->rc, "%s: %s", url, response->err.text);
 }
@@ -103,7 +103,7 @@ static bool ends_with(const char *text, const char *end)
 /* Reads a list that the URL names. Returns 1 if it is missing and may be. */
 static int read_list(struct walk *w, const char *url, bool may_be_missing)
 {
-    struct weir_http_response response;
+    struct weir_client_response response;
     char base[WEIR_URL_MAX];
     const char *slash = strrchr(url, '/');
     snprintf(base, sizeof base, "%.*s", (int)(slash - url) + 1, url);
@@ -122,7 +122,7 @@ static int read_list(struct walk *w, const char *url, bool may_be_missing)
 
 static int read_folder(struct walk *w, const char *url)
 {
-    struct weir_http_response response;
+    struct weir_client_response response;
     int rc = get(w, url, &response);
     w->base = url;
     if (rc < 0)
@@ -186,7 +186,7 @@ static int walk_s3(struct walk *w, const char *path)
     char query[4 * WEIR_LIST_TOKEN_MAX + 3 * WEIR_URL_MAX], url[sizeof query + WEIR_URL_MAX],
         signed_path[WEIR_URL_HOST_MAX + 2];
     const struct weir_remote *r = w->remote;
-    struct weir_http_response response;
+    struct weir_client_response response;
     path += *path == '/';
     size_t n = strlen(path);
     int rc = weir_url_encode(prefix, sizeof prefix - 4, path, false) ? 0 : -ENAMETOOLONG;

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 
-int weir_http_ready(struct weir_err *err)
+int weir_client_ready(struct weir_err *err)
 {
     return weir_err_set(err, -ENOTSUP, "URLs cannot be read: built without libcurl; install it and build again");
 }
 
-bool weir_http_describe(char *text, size_t size)
+bool weir_client_describe(char *text, size_t size)
 {
     snprintf(text, size, "built without libcurl");
     return false;
@@ -21,7 +21,7 @@ int weir_remote_open(struct weir_origin **out, const char *url, const struct wei
     (void)url;
     (void)config;
     *out = NULL;
-    return weir_http_ready(err);
+    return weir_client_ready(err);
 }
 
 void weir_remote_watch(struct weir_origin *origin, bool (*interrupted)(void *user), void *user)
@@ -39,5 +39,5 @@ int weir_remote_list(struct weir_origin *origin, const char *url, bool (*wanted)
     (void)wanted;
     (void)found;
     (void)user;
-    return weir_http_ready(err);
+    return weir_client_ready(err);
 }

@@ -31,7 +31,7 @@ struct weir_remote {
     char endpoint[WEIR_URL_HOST_MAX + 16]; /* scheme and host of requests, without a final slash */
     char host[2 * WEIR_URL_HOST_MAX];      /* of the header Host */
     char bucket[WEIR_URL_HOST_MAX], region[WEIR_S3_REGION_MAX];
-    struct weir_http_counts counts;
+    struct weir_client_counts counts;
     _Atomic bool stop;
     bool (*interrupted)(void *user);
     void *user;
@@ -39,7 +39,7 @@ struct weir_remote {
     pthread_mutex_t lock; /* protects the members below */
     struct weir_object **table;
     size_t slots, objects;
-    struct weir_http *clients[WEIR_REMOTE_CLIENTS]; /* unused ones */
+    struct weir_client *clients[WEIR_REMOTE_CLIENTS]; /* unused ones */
     int n_clients;
     pthread_mutex_t secrets; /* protects the members below */
     bool has_credentials;
@@ -54,6 +54,6 @@ void weir_remote_learn(struct weir_remote *remote, struct weir_object *object, c
 
 /* Performs a request for a whole body of at most `limit` bytes. query: "" = none. The caller frees response->body. */
 int weir_remote_get(struct weir_remote *remote, const char *url, const char *path, const char *query, size_t limit,
-                    struct weir_http_response *response);
+                    struct weir_client_response *response);
 
 #endif

@@ -235,18 +235,19 @@ static int from_files(struct weir_s3_credentials *c, const struct files *f, stru
 /* Gets a text from a service of credentials. The caller wipes and frees *text. */
 static int get(const char *url, const char *method, const char *header, char **text, size_t *n, struct weir_err *err)
 {
-    struct weir_http *http;
-    const struct weir_http_config config = {.depth = 1, .attempts = 2, .connect_s = 1, .stall_s = 2, .no_proxy = true};
-    struct weir_http_request request = {.url = url, .put = method, .has_secrets = true};
-    struct weir_http_response response;
+    struct weir_client *http;
+    const struct weir_client_config config = {
+        .depth = 1, .attempts = 2, .connect_s = 1, .stall_s = 2, .no_proxy = true};
+    struct weir_client_request request = {.url = url, .put = method, .has_secrets = true};
+    struct weir_client_response response;
     request.wanted.limit = ANSWER_MAX_BYTES;
     request.header = header;
     *text = NULL;
-    int rc = weir_http_open(&http, &config, err);
+    int rc = weir_client_open(&http, &config, err);
     if (rc < 0)
         return rc;
-    rc = weir_http_do(http, &request, &response);
-    weir_http_close(&http);
+    rc = weir_client_do(http, &request, &response);
+    weir_client_close(&http);
     if (rc < 0)
         return weir_err_set(err, rc, "%s", response.err.text);
     *text = (char *)response.body;

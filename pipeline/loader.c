@@ -74,11 +74,16 @@ static int open_dataset(struct weir_shared *s, struct weir_err *err)
                                          .columns = c->columns,
                                          .depth = c->columns};
     int rc = weir_dataset_open(&s->setup.dataset, &config, err);
-    if (rc == 0)
-        rc = weir_probe_cameras(s->setup.dataset, config.tolerant, s->setup.placement.video_gpu, s->setup.probes, err);
+    if (rc < 0)
+        return rc;
+    weir_dataset_watch(s->setup.dataset, c->interrupted, c->user);
+    rc = weir_probe_cameras(s->setup.dataset, config.tolerant, s->setup.placement.video_gpu, s->setup.probes, err);
     if (rc == 0)
         rc = weir_windows_init(&s->setup.windows, c, s->setup.dataset, err);
-    return rc == 0 ? weir_views_init(s->setup.views, c, s->setup.dataset, s->setup.probes, err) : rc;
+    if (rc == 0)
+        rc = weir_views_init(s->setup.views, c, s->setup.dataset, s->setup.probes, err);
+    weir_dataset_watch(s->setup.dataset, NULL, NULL);
+    return rc;
 }
 
 static int open_data(struct weir_loader *loader, struct weir_err *err)

@@ -26,21 +26,21 @@ static int take(void *user, const struct weir_listed *listed)
 
 static void parse_head(const char *text, size_t size)
 {
-    struct weir_http_head head = {0};
+    struct weir_client_head head = {0};
     const struct weir_remote_facts file = {.size_bytes = 1000, .etag = "\"a\""};
-    const struct weir_http_wanted wanted = {.offset = 10, .length = 20, .file = &file};
+    const struct weir_client_wanted wanted = {.offset = 10, .length = 20, .file = &file};
     struct weir_err err = WEIR_ERR_NONE;
     uint64_t body;
     for (const char *at = text, *end = text + size; at < end;) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         size_t n = stop ? (size_t)(stop - at) + 1 : (size_t)(end - at);
-        if (!weir_http_head_line(&head, at, n))
+        if (!weir_client_head_line(&head, at, n))
             break;
         at += n;
     }
-    int rc = weir_http_head_check(&head, &wanted, &body, &err);
+    int rc = weir_client_head_check(&head, &wanted, &body, &err);
     require(rc < 0 ? err.code == rc : body == 20 || head.status == 206);
-    weir_http_status_error(&head, text, size, false, 1, &err);
+    weir_client_status_error(&head, text, size, false, 1, &err);
 }
 
 static void parse_text(const char *text)

@@ -43,7 +43,7 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, root):
         super().__init__(("127.0.0.1", 0), Handler)
         self.root, self.requests, self.faults, self.changed, self.stalled = root, 0, False, False, None
-        self.signed = 0
+        self.signed = self.stalls_at = 0
         self.lock = threading.Lock()
         threading.Thread(target=self.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server_port}"
@@ -85,7 +85,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             data = f.read()
         etag = '"' + hashlib.md5(data).hexdigest() + ("x" if server.changed else "") + '"'
         wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        if server.stalled is not None and wanted:
+        if server.stalled is not None and wanted and int(wanted[1]) >= server.stalls_at:
             server.stalled.set()
             time.sleep(1000)
         if self.headers.get("If-Match") not in (None, etag):
@@ -178,16 +178,17 @@ def check_refusals(server):
         assert words in text and "hidden" not in text, text
 
 
-def check_change_and_interrupt(server):
-    """A file that changes during a run is an error; Ctrl-C ends a run whose server is silent."""
+def check_interrupt(server, *args):
+    """Ctrl-C ends a run whose server is silent."""
     server.stalled = threading.Event()
-    process = subprocess.Popen([weir, "run", f"{server.url}/one.weir", "--num-epochs=1"], env=environment,
+    process = subprocess.Popen([weir, "run", f"{server.url}/one.weir", "--num-epochs=1", *args], env=environment,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert server.stalled.wait(60)
     process.send_signal(signal.SIGINT)
     begin = time.monotonic()
     output, _ = process.communicate(timeout=15)
     assert process.returncode != 0 and time.monotonic() - begin < 10, output
+    assert "repair" not in output and not re.search("[1-9]\\d* bad frames", output), output
     server.stalled = None
 
 
@@ -312,7 +313,14 @@ def main():
         check_links(root, server)
         check_anonymous(server, local, scratch)
         check_refusals(server)
-        check_change_and_interrupt(server)
+        check_interrupt(server)
+        server.stalls_at = 4096  # frames, but not the header and the index, which --index has
+        index = os.path.join(scratch, "kept")
+        server.stalled = None
+        run("info", f"{server.url}/one.weir", f"--index={index}")
+        check_interrupt(server, f"--index={index}")
+        server.stalls_at = os.path.getsize(f"{root}/one.weir") // 2  # frames that only the workers read
+        check_interrupt(server, f"--index={index}", "--io-depth=1")
         check_nginx(root, local, scratch)
         check_s3(root, local, scratch)
 

@@ -19,8 +19,8 @@
 static const struct weir_remote_facts file = {.size_bytes = 100, .etag = "\"v1\""};
 
 struct outcome {
-    struct weir_http_response response;
-    struct weir_http_counts counts;
+    struct weir_client_response response;
+    struct weir_client_counts counts;
     uint8_t bytes[16];
 };
 
@@ -28,18 +28,18 @@ struct outcome {
 static void request(struct outcome *o, const struct script_answer *answers, int n, bool has_secrets)
 {
     char url[64];
-    struct weir_http *http;
+    struct weir_client *http;
     struct weir_err err = WEIR_ERR_NONE;
     int port = script_start(answers, n);
     memset(o, 0, sizeof *o);
-    const struct weir_http_config config = {
+    const struct weir_client_config config = {
         .depth = 2, .attempts = 4, .stall_s = 1, .pause_ns = 1000, .counts = &o->counts, .no_proxy = true};
     snprintf(url, sizeof url, "http://127.0.0.1:%d/x", port);
-    cr_assert_eq(weir_http_open(&http, &config, &err), 0, "%s", err.text);
-    const struct weir_http_request r = {
+    cr_assert_eq(weir_client_open(&http, &config, &err), 0, "%s", err.text);
+    const struct weir_client_request r = {
         .url = url, .wanted = {.offset = 10, .length = 10, .file = &file}, .to = o->bytes, .has_secrets = has_secrets};
-    weir_http_do(http, &r, &o->response);
-    weir_http_close(&http);
+    weir_client_do(http, &r, &o->response);
+    weir_client_close(&http);
     script_stop();
     cr_assert_eq(o->response.rc, o->response.err.code);
     cr_assert(o->bytes[10] == 0, "bytes past the range were written");
@@ -161,16 +161,16 @@ Test(http, whole_bodies_are_bounded)
     const struct script_answer *const all[] = {endless, stated};
     for (int i = 0; i < 2; i++) {
         char url[64];
-        struct weir_http *http;
-        struct weir_http_response response;
+        struct weir_client *http;
+        struct weir_client_response response;
         struct weir_err err = WEIR_ERR_NONE;
-        const struct weir_http_config config = {.depth = 1, .attempts = 2, .pause_ns = 1000, .no_proxy = true};
+        const struct weir_client_config config = {.depth = 1, .attempts = 2, .pause_ns = 1000, .no_proxy = true};
         snprintf(url, sizeof url, "http://127.0.0.1:%d/list", script_start(all[i], 1));
-        cr_assert_eq(weir_http_open(&http, &config, &err), 0);
-        const struct weir_http_request r = {.url = url, .wanted = {.limit = 100000}};
-        cr_assert_eq(weir_http_do(http, &r, &response), -EFBIG, "%s", response.err.text);
+        cr_assert_eq(weir_client_open(&http, &config, &err), 0);
+        const struct weir_client_request r = {.url = url, .wanted = {.limit = 100000}};
+        cr_assert_eq(weir_client_do(http, &r, &response), -EFBIG, "%s", response.err.text);
         cr_assert_null(response.body);
-        weir_http_close(&http);
+        weir_client_close(&http);
         script_stop();
     }
 }

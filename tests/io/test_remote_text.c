@@ -98,15 +98,15 @@ static const struct weir_remote_facts file = {.size_bytes = 1000, .modified_s = 
 /* Checks a head of several lines against the range 100..199. */
 static int check(const char *lines, uint64_t *body)
 {
-    struct weir_http_head head = {0};
+    struct weir_client_head head = {0};
     struct weir_err err = WEIR_ERR_NONE;
-    const struct weir_http_wanted wanted = {.offset = 100, .length = 100, .file = &file};
+    const struct weir_client_wanted wanted = {.offset = 100, .length = 100, .file = &file};
     for (const char *line = lines; *line;) {
         size_t n = strcspn(line, "\n") + 1;
-        cr_assert(weir_http_head_line(&head, line, n));
+        cr_assert(weir_client_head_line(&head, line, n));
         line += n;
     }
-    int rc = weir_http_head_check(&head, &wanted, body, &err);
+    int rc = weir_client_head_check(&head, &wanted, body, &err);
     cr_assert_eq(rc, err.code);
     return rc;
 }
@@ -147,23 +147,23 @@ Test(remote_text, only_the_requested_range_of_the_same_file_is_accepted)
 
 Test(remote_text, a_head_has_a_limit)
 {
-    struct weir_http_head head = {0};
+    struct weir_client_head head = {0};
     char line[1024] = "x: ";
     int n = 0;
     memset(line + 3, 'y', sizeof line - 3);
-    while (weir_http_head_line(&head, line, sizeof line))
+    while (weir_client_head_line(&head, line, sizeof line))
         n++;
     cr_assert_eq(n, WEIR_HEAD_MAX_BYTES / (int)sizeof line);
 }
 
 Test(remote_text, dates_are_parsed_strictly)
 {
-    char text[WEIR_HTTP_DATE];
-    weir_http_date_text(1369353600, text);
+    char text[WEIR_CLIENT_DATE];
+    weir_client_date_text(1369353600, text);
     cr_assert_str_eq(text, "Fri, 24 May 2013 00:00:00 GMT");
-    cr_assert_eq(weir_http_date(text), 1369353600);
-    cr_assert_eq(weir_http_date("Fri, 24 Foo 2013 00:00:00 GMT"), 0);
-    cr_assert_eq(weir_http_date("yesterday"), 0);
+    cr_assert_eq(weir_client_date(text), 1369353600);
+    cr_assert_eq(weir_client_date("Fri, 24 Foo 2013 00:00:00 GMT"), 0);
+    cr_assert_eq(weir_client_date("yesterday"), 0);
     cr_assert_eq(weir_s3_time("2013-05-24T00:00:00Z"), 1369353600);
     cr_assert_eq(weir_s3_time("soon"), 0);
 }
@@ -171,11 +171,11 @@ Test(remote_text, dates_are_parsed_strictly)
 Test(remote_text, pauses_grow_up_to_ten_seconds)
 {
     static const uint64_t S = 1000000000;
-    cr_assert_eq(weir_http_pause_ns(S / 10, 1, 0, 0), S / 20);
-    cr_assert_eq(weir_http_pause_ns(S / 10, 3, 0, S / 5), 2 * S / 5);
-    cr_assert_leq(weir_http_pause_ns(S / 10, 60, 0, UINT64_MAX), 10 * S);
-    cr_assert_eq(weir_http_pause_ns(S / 10, 1, 7, 0), 7 * S);
-    cr_assert(weir_http_is_passing(429) && weir_http_is_passing(503) && !weir_http_is_passing(404));
+    cr_assert_eq(weir_client_pause_ns(S / 10, 1, 0, 0), S / 20);
+    cr_assert_eq(weir_client_pause_ns(S / 10, 3, 0, S / 5), 2 * S / 5);
+    cr_assert_leq(weir_client_pause_ns(S / 10, 60, 0, UINT64_MAX), 10 * S);
+    cr_assert_eq(weir_client_pause_ns(S / 10, 1, 7, 0), 7 * S);
+    cr_assert(weir_client_is_passing(429) && weir_client_is_passing(503) && !weir_client_is_passing(404));
 }
 
 /* ---- lists ---- */
