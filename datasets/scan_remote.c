@@ -32,8 +32,8 @@ void weir_remote_opened(struct weir_origin *origin)
 
 void weir_dataset_watch(const struct weir_dataset *dataset, bool (*interrupted)(void *user), void *user)
 {
-    if (weir_dataset_origin(dataset))
-        weir_remote_watch(weir_dataset_origin(dataset), interrupted, user);
+    if (dataset->origin)
+        weir_remote_watch(dataset->origin, interrupted, user);
 }
 
 struct found {

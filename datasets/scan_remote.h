@@ -16,8 +16,8 @@ struct weir_origin *weir_dataset_origin(const struct weir_dataset *dataset);
 
 /* Makes all reads of files on servers fail with -ECANCELED, now and later. Safe in signal handlers. */
 void weir_dataset_cancel_reads(const struct weir_dataset *dataset);
-/* While the calling thread waits for a server, polls the callback, which ends all reads if it returns true; NULL = not any
- * more. */
+/* While the calling thread waits for a server, polls the callback, which ends all reads if it returns true; NULL = not
+ * any more. */
 void weir_dataset_watch(const struct weir_dataset *dataset, bool (*interrupted)(void *user), void *user);
 /* Lists the files of a dataset, on this machine or on a server, like weir_scan. */
 int weir_scan_config(const struct weir_dataset_config *config, struct weir_path_list *files,
