@@ -33,8 +33,10 @@ done
 (cd "$source" && CFLAGS="${CFLAGS:-} -O2 -fPIC -ffile-prefix-map=$work/=" ./configure --prefix="$to" --libdir="$to/lib" \
     --enable-static --with-openssl --enable-threaded-resolver ac_cv_func_arc4random=no "${without[@]}") >>"$log" 2>&1 ||
     fail "configure failed; see $log"
-make -C "$source/lib" -j"$(nproc)" install >>"$log" 2>&1 && make -C "$source/include" install >>"$log" 2>&1 &&
-    make -C "$source" install-pkgconfigDATA >>"$log" 2>&1 || fail "the build failed; see $log"
+for part in lib include; do
+    make -C "$source/$part" -j"$(nproc)" install >>"$log" 2>&1 || fail "the build failed; see $log"
+done
+make -C "$source" install-pkgconfigDATA >>"$log" 2>&1 || fail "the build failed; see $log"
 cp "$package" "$source/COPYING" "$to"
 cp "$script" "$to/made_by.sh"
 rm -rf "$work"
