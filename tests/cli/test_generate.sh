@@ -98,7 +98,7 @@ completes run --sampling ep : episode
 completes run --on_error s : "skip substitute"
 completes run --sampling = : "timestep episode"
 completes run --sampling = t : timestep
-completes run --io "" : "auto pread mmap uring null"
+completes run --io "" : "auto pread mmap uring http null"
 completes run --num-workers "" : auto
 completes run --batch-size "" : ""
 completes run --action-offset - : ""
