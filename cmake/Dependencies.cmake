@@ -77,25 +77,6 @@ weir_with(LIBDEFLATE libdeflate "libdeflate" libdeflate.a)
 weir_with(BLOSC blosc "libblosc" libblosc.a liblz4.a libzstd.a libz.a)
 weir_with(ZSTD libzstd "libzstd" libzstd.a)
 weir_with(URING liburing "liburing" liburing.a)
-# libcurl and libcrypto read URLs; without one of them the other is not used. Debian's archive of libcurl needs many
-# other libraries. .ci/curl.sh builds one without them from Debian's source.
-set(WEIR_CURL_ROOT "" CACHE PATH "Folder with lib/libcurl.a and lib/pkgconfig, linked statically; empty: use pkg-config")
-if(WEIR_CURL_ROOT)
-  if(NOT EXISTS ${WEIR_CURL_ROOT}/lib/libcurl.a)
-    message(FATAL_ERROR "${WEIR_CURL_ROOT}/lib/libcurl.a is missing; run .ci/curl.sh ${WEIR_CURL_ROOT}")
-  endif()
-  set(ENV{PKG_CONFIG_PATH} "${WEIR_CURL_ROOT}/lib/pkgconfig:$ENV{PKG_CONFIG_PATH}")
-elseif(WEIR_STATIC_DEPS)
-  set(WEIR_WITH_CURL OFF CACHE STRING "libcurl: AUTO, ON or OFF")
-endif()
-weir_with(CURL libcurl>=7.85 "libcurl" libcurl.a)
-weir_with(CRYPTO libcrypto>=3 "libcrypto" libssl.a libcrypto.a)
-if(NOT WEIR_HAVE_CRYPTO)
-  if(WEIR_WITH_CURL STREQUAL "ON")
-    message(FATAL_ERROR "WEIR_WITH_CURL=ON needs libcrypto 3: install libssl-dev")
-  endif()
-  set(WEIR_HAVE_CURL 0)
-endif()
 weir_with(LMDB lmdb "liblmdb" liblmdb.a)
 weir_with(OPENJPEG libopenjp2 "libopenjp2" libopenjp2.a)
 weir_with(JXL libjxl "libjxl") # header only
@@ -118,6 +99,15 @@ weir_static_root(DAV1D) # Debian has no archive of it
 weir_with(DAV1D dav1d>=1.0.0 "dav1d" libdav1d.a)
 weir_static_root(MICROHTTPD) # Debian's archive needs GnuTLS
 weir_with(MICROHTTPD libmicrohttpd>=0.9.75 "libmicrohttpd" libmicrohttpd.a)
+weir_static_root(CURL) # Debian's archive needs 20 other libraries
+weir_with(CURL libcurl>=7.85 "libcurl" libcurl.a)
+weir_with(CRYPTO libcrypto>=3 "libcrypto" libssl.a libcrypto.a)
+if(NOT WEIR_HAVE_CRYPTO) # both or none
+  if(WEIR_WITH_CURL STREQUAL "ON")
+    message(FATAL_ERROR "WEIR_WITH_CURL=ON needs libcrypto 3: install libssl-dev")
+  endif()
+  set(WEIR_HAVE_CURL 0)
+endif()
 weir_with(LIBDW libdw "libdw") # header only
 weir_with(NVDEC ffnvcodec>=11 "ffnvcodec") # headers only
 weir_with(CRITERION criterion "Criterion (for the tests)")
