@@ -2,9 +2,6 @@
 
 Uses a server of its own with faults, nginx where it is installed, and moto's S3 server where Python
 has it (WEIR_MOTO names another Python that does)."""
-import hashlib
-import http.server
-import json
 import os
 import re
 import shutil
@@ -16,6 +13,8 @@ import tempfile
 import threading
 import time
 import urllib.request
+
+from http_server import Server, certificate
 
 weir = os.path.abspath(sys.argv[1])
 environment = {k: v for k, v in os.environ.items() if not k.startswith("AWS_") and not k.lower().endswith("_proxy")}
@@ -34,82 +33,6 @@ def checksums(data, folder, *args, env=None):
     text = run("run", data, "--num-epochs=2", "--seed=3", "--num-workers=2", f"--checksums={path}", *args, env=env)
     with open(path, encoding="utf-8") as f:
         return f.read(), text
-
-
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, root):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.root, self.requests, self.faults, self.changed, self.stalled = root, 0, False, False, None
-        self.signed = self.stalls_at = 0
-        self.lock = threading.Lock()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server_port}"
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format, *args):  # pylint: disable=redefined-builtin
-        pass
-
-    def head(self, status, headers):
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def do_HEAD(self):
-        self.do_GET()
-
-    def do_GET(self):
-        server = self.server
-        with server.lock:
-            server.requests += 1
-            server.signed += "Authorization" in self.headers
-            n = server.requests
-        path = os.path.join(server.root, urllib.request.url2pathname(self.path.lstrip("/")))
-        if self.path.endswith("/index.json"):
-            names = [os.path.relpath(os.path.join(folder, name), os.path.dirname(path))
-                     for folder, _, names in os.walk(os.path.dirname(path)) for name in names]
-            body = json.dumps([*names, "../outside.weir.txt"]).encode()
-            self.head(200, {"Content-Length": len(body), "Content-Type": "application/json"})
-            self.wfile.write(body)
-            return
-        if not os.path.isfile(path):
-            self.head(404, {"Content-Length": 0})
-            return
-        with open(path, "rb") as f:
-            data = f.read()
-        etag = '"' + hashlib.md5(data).hexdigest() + ("x" if server.changed else "") + '"'
-        wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        if server.stalled is not None and wanted and int(wanted[1]) >= server.stalls_at:
-            server.stalled.set()
-            time.sleep(1000)
-        if self.headers.get("If-Match") not in (None, etag):
-            self.head(412, {"Content-Length": 0})
-            return
-        if self.command == "HEAD" or not wanted:
-            self.head(200, {"Content-Length": len(data), "ETag": etag})
-            if self.command == "GET":
-                self.wfile.write(data)
-            return
-        if server.faults and n % 7 == 0:
-            self.head(429 if n % 2 else 503, {"Content-Length": 0})
-            return
-        if server.faults and n % 11 == 0:  # a reset
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            self.close_connection = True
-            return
-        first, last = int(wanted[1]), min(int(wanted[2]), len(data) - 1)
-        body = data[first:last + 1]
-        self.head(206, {"Content-Length": len(body), "Content-Range": f"bytes {first}-{last}/{len(data)}", "ETag": etag})
-        if server.faults and n % 13 == 0:  # a short body
-            body = body[:len(body) // 2]
-            self.close_connection = True
-        self.wfile.write(body)
 
 
 def check_faults(root, local, scratch):
@@ -208,16 +131,6 @@ def free_port():
         return s.getsockname()[1]
 
 
-def certificate(scratch):
-    """Makes a certificate for localhost. Returns its file, or None."""
-    if not shutil.which("openssl"):
-        return None
-    path = f"{scratch}/certificate"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{scratch}/key", "-out", path, "-days", "2",
-                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
-    return path
-
-
 def check_tls(port, local, scratch, authority):
     data = f"https://localhost:{port}/one.weir"
     remote, _ = checksums(data, scratch, env={"CURL_CA_BUNDLE": authority})
@@ -234,7 +147,7 @@ def check_nginx(root, local, scratch):
         print("nginx is not installed: not compared with it")
         return
     port, tls_port, authority = free_port(), free_port(), certificate(scratch)
-    tls = f"server {{ listen 127.0.0.1:{tls_port} ssl; ssl_certificate {authority}; ssl_certificate_key {scratch}/key; root {root}; }}"
+    tls = f"server {{ listen 127.0.0.1:{tls_port} ssl; ssl_certificate {authority}; ssl_certificate_key {authority}.key; root {root}; }}"
     path = os.path.join(scratch, "nginx.conf")
     folders = "".join(f"{kind}_temp_path {scratch}/temp; " for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     with open(path, "w", encoding="utf-8") as f:
