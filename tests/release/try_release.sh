@@ -49,9 +49,9 @@ prepare() {
     chmod -R a+rX "$root/data" "$root/release"
 }
 
-# in_root ROOT COMMAND...: as a user without root.
+# in_root ROOT COMMAND...: as a user without root. authority: the file of trusted certificates, if any.
 in_root() {
-    env -i PATH=/usr/bin:/bin LANG=C.UTF-8 "$chroot" "${user[@]}" "$@"
+    env -i PATH=/usr/bin:/bin LANG=C.UTF-8 ${authority:+CURL_CA_BUNDLE=$authority} "$chroot" "${user[@]}" "$@"
 }
 
 # try WHERE ROOT PROGRAM: the four commands, on every dataset.
@@ -79,7 +79,21 @@ try() {
     echo "ok: $where: $(in_root "$root" "$program" --version | head -1)"
 }
 
-rm -rf "$work"/root-* "$work"/sample
+# try_https WHERE ROOT PROGRAM: a dataset of a server, with TLS; and without a file of certificates.
+try_https() {
+    local where=$1 root=$2 program=$3 log=$work/log authority=
+    [ -n "$url" ] || return 0
+    if in_root "$root" "$program" run "$url/one.weir" >"$log" 2>&1; then fail "$where: any certificate is trusted"; fi
+    grep -q "the server's certificate is not trusted" "$log" || { cat "$log"; fail "$where: another error"; }
+    cp "$work/tls/certificate" "$root/release/authority.pem"
+    chmod a+r "$root/release/authority.pem"
+    authority=/release/authority.pem
+    in_root "$root" "$program" run "$url/one.weir" >"$log" 2>&1 || { cat "$log"; fail "$where: run $url fails"; }
+    grep -q "^server: [1-9]" "$log" || { cat "$log"; fail "$where: no line about the server"; }
+    echo "ok: $where: https"
+}
+
+rm -rf "$work"/{root-*,sample,served,tls,url}
 mkdir -p "$work"
 echo "-- checksums, contents, licences"
 (cd "$files" && sha256sum --quiet -c SHA256SUMS)
@@ -93,16 +107,29 @@ if tar -tzf "$files"/weir-*-linux-x86_64.tar.gz | grep -q libweir_cuda; then
     cuda_module=yes
 fi
 
+rm -rf "$work"/weir-*
+tar -xzf "$files"/weir-*-linux-x86_64.tar.gz -C "$work"
+local_program=$(echo "$work"/weir-*/bin/weir)
+
 shared=${WEIR_DATA:-../shared/data}
 if [ -d "$shared/episodes" ]; then
     data=("$shared"/episodes/* "$shared"/tfrecord/* "$shared"/traces/*.json*)
 else
     echo "no $shared: trying a synthetic dataset only"
-    tar -xzf "$files"/weir-*-linux-x86_64.tar.gz -C "$work"
-    program=$(echo "$work"/weir-*/bin/weir)
-    "$program" synth "$work/sample" --episodes 3 --steps 8 --size 64x48 >/dev/null
+    "$local_program" synth "$work/sample" --episodes 3 --steps 8 --size 64x48 >/dev/null
     data=("$work/sample")
 fi
+
+mkdir -p "$work/tls" "$work/served"
+"$local_program" synth "$work/served/one" --episodes 3 --steps 8 --size 64x48 >/dev/null
+"$local_program" convert "$work/served/one" "$work/served/one.weir" --to packed >/dev/null
+exec 9> >(exec python3 tests/io/http_server.py "$work/served" "$work/tls" >"$work/url") # ends with this script
+for _ in $(seq 100); do
+    [ ! -s "$work/url" ] || break
+    sleep 0.1
+done
+url=$(cat "$work/url")
+[ -n "$url" ] || echo "no openssl: https is not tried"
 
 echo "-- only libc: the archive"
 packages libc6
@@ -110,6 +137,7 @@ dpkg-deb -x "$cache"/libc6_*.deb "$work/root-libc"
 prepare "$work/root-libc"
 program=$(cd "$work/root-libc" && echo release/weir-*-linux-x86_64/bin/weir)
 try "archive, only libc" "$work/root-libc" "/$program"
+try_https "archive, only libc" "$work/root-libc" "/$program"
 
 echo "-- only libc and Python: the wheel"
 python=(python3.11-minimal libpython3.11-minimal libpython3.11-stdlib python3.11 python3.11-venv python3-distutils
@@ -123,6 +151,7 @@ in_root "$work/root-python" /usr/bin/python3.11 -m venv /tmp/venv
 wheel=$(cd "$files" && echo *.whl)
 in_root "$work/root-python" /tmp/venv/bin/python -m pip install --quiet --no-index --disable-pip-version-check "/release/$wheel"
 try "wheel, only libc and Python" "$work/root-python" /tmp/venv/bin/weir
+try_https "wheel, only libc and Python" "$work/root-python" /tmp/venv/bin/weir
 first=$(cd "$work/root-python/data" && find . -maxdepth 1 -not -name '*.json*' -not -name . | sort | head -1)
 in_root "$work/root-python" /tmp/venv/bin/python -c "import sys, weir
 batches = sum(1 for batch in weir.Loader(sys.argv[1]))
