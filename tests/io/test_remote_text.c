@@ -69,19 +69,9 @@ Test(remote_text, encoding_is_undone_by_decoding)
 
 Test(remote_text, hostile_names_are_refused)
 {
-    static const char *const bad[] = {"",
-                                      "/etc/passwd",
-                                      "a/../b",
-                                      "..",
-                                      ".",
-                                      "a//b",
-                                      "a/",
-                                      "a\nb",
-                                      "a\\b",
-                                      "\xff",
-                                      "a\x1b[2J",
-                                      "\xe2\x80\xae"
-                                      "a"};
+    static const char *const bad[] = {
+        "", "/etc/passwd", "a/../b", "..", ".", "a//b", "a/", "a\nb", "a\\b", "\xff", "a\x1b[2J", "\xe2\x80\xae_",
+    };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         cr_assert(!weir_name_is_safe(bad[i]), "name %zu", i);
     cr_assert(weir_name_is_safe("a/b c.hdf5") && weir_name_is_safe("..a") && weir_name_is_safe("测试.h5"));
