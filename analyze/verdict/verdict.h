@@ -49,7 +49,7 @@
 #define WEIR_VERDICT_SLOW_SHARE    0.30 /* of the total reading time, for the slow camera or file */
 #define WEIR_VERDICT_TAIL_TIMES    20.0 /* p99 of reads over their p50 */
 #define WEIR_VERDICT_TAIL_SHARE    0.50 /* of the total reading time, for the slowest tenth of the reads */
-#define WEIR_VERDICT_HALF_SIZE     0.85 /* CPU time of decoding to half width and height over that of full size */
+#define WEIR_VERDICT_HALF_SIZE     0.77 /* CPU time of decoding to half width and height over that of full size */
 #define WEIR_VERDICT_BACKWARD      2.0  /* backward over forward pass; above it, the backward pass is a bottleneck */
 #define WEIR_VERDICT_CPU_GROWTH    1.30 /* CPU time per image over that with one worker */
 #define WEIR_VERDICT_TAKEN_GAIN    1.10 /* gain from which a cause that takes cores away precedes the use of the cores */
