@@ -394,28 +394,13 @@ void weir_file_set_note(struct weir_file_set *set, int file)
         atomic_store_explicit(was_read, true, memory_order_relaxed);
 }
 
-static int compare_with_origin(const struct weir_file_set *set, const struct file *f, char text[WEIR_FILE_CHANGE])
-{
-    struct weir_file_id now;
-    struct weir_err err = WEIR_ERR_NONE;
-    int rc = set->origin->ops->identify(set->origin, f->path, true, &now, &err);
-    if (rc == 0 && weir_file_id_same(&now, &f->id))
-        return 0;
-    if (rc < 0 && rc != -ENOENT) {
-        snprintf(text, WEIR_FILE_CHANGE, "cannot be compared with the index: %.180s", err.text);
-        return rc;
-    }
-    snprintf(text, WEIR_FILE_CHANGE, "%s", rc < 0 ? "removed while it was read" : "changed while it was read");
-    return 1;
-}
-
 int weir_file_set_changed(struct weir_file_set *set, int file, bool ask_server, char text[WEIR_FILE_CHANGE])
 {
     const struct file *f = &set->files[file];
     *text = 0;
     if (!atomic_load_explicit(&f->was_read, memory_order_relaxed))
         return 0;
-    if (!set->origin)
-        return weir_file_id_compare(f->path, &f->id, ask_server, text);
-    return ask_server ? compare_with_origin(set, f, text) : 0;
+    if (set->origin)
+        return 0; /* each response was compared: a range of another version is an error */
+    return weir_file_id_compare(f->path, &f->id, ask_server, text);
 }

@@ -34,7 +34,8 @@ int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *s
 /* Compares a file that was opened for reading with the index, by the size, modification time and inode of the file that
  * is now at its path. Returns 0 if they are equal or if the file was never read; 1 if they differ, with a description
  * in text (WEIR_FILE_CHANGE bytes); negative, with the reason in text, if they cannot be compared. ask_server: whether
- * to bypass the attribute cache of network file systems. Can be called by any thread. */
+ * to bypass the attribute cache of network file systems. Returns 0 for files of an origin, which compares each read.
+ * Can be called by any thread. */
 enum { WEIR_FILE_CHANGE = 256 };
 int weir_file_set_changed(struct weir_file_set *set, int file, bool ask_server, char text[WEIR_FILE_CHANGE]);
 /* Makes every further read of the file fail with -ESTALE, even if the file is open. Returns false if the file was
