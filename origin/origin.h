@@ -3,6 +3,7 @@
 #ifndef WEIR_ORIGIN_ORIGIN_H
 #define WEIR_ORIGIN_ORIGIN_H
 
+#include "origin/disk_cache.h"
 #include "weir/base.h"
 
 #include <stdbool.h>
@@ -28,6 +29,7 @@ struct weir_origin {
  */
 struct weir_origin_counts {
     uint64_t requests, bytes, retries, limited, connections, wait_ns, transfer_ns;
+    struct weir_disk_counts cache;
 };
 
 /* A part of a file, and the memory for it. */

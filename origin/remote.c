@@ -241,6 +241,8 @@ void weir_remote_learn(struct weir_remote *r, struct weir_object *object, const 
     if (!object->known) {
         object->facts = *facts;
         object->id = id_of(r, object, facts);
+        if (r->cache)
+            weir_remote_set_key(r->cache, object);
         atomic_store_explicit(&object->known, true, memory_order_release);
     }
     pthread_mutex_unlock(&r->lock);
@@ -327,13 +329,11 @@ static int collect(struct weir_remote *r, struct weir_client *http, int *rc, str
     return n;
 }
 
-static int read_ranges(struct weir_origin *origin, const char *path, const struct weir_file_id *id,
-                       const struct weir_origin_range *ranges, int n, struct weir_err *err)
+int weir_remote_fetch(struct weir_object *object, const struct weir_origin_range *ranges, int n, struct weir_err *err)
 {
-    struct weir_remote *r = (struct weir_remote *)origin;
+    struct weir_remote *r = object->get.remote;
     struct weir_err why = WEIR_ERR_NONE;
-    struct weir_object *object = weir_remote_object(origin, path, id, &why);
-    struct weir_client *http = object ? take_client(r, &why) : NULL;
+    struct weir_client *http = take_client(r, &why);
     int rc = 0, next = 0, flying = 0;
     if (!http)
         return weir_err_set(err, why.code ? why.code : -ENOMEM, "%s", why.text);
@@ -358,6 +358,17 @@ static int read_ranges(struct weir_origin *origin, const char *path, const struc
     return rc < 0 ? weir_err_set(err, rc, "%s", why.text) : 0;
 }
 
+static int read_ranges(struct weir_origin *origin, const char *path, const struct weir_file_id *id,
+                       const struct weir_origin_range *ranges, int n, struct weir_err *err)
+{
+    struct weir_err why = WEIR_ERR_NONE;
+    struct weir_object *object = weir_remote_object(origin, path, id, &why);
+    if (!object)
+        return weir_err_set(err, why.code ? why.code : -ENOMEM, "%s", why.text);
+    return object->key.size_bytes ? weir_remote_fetch_cached(object, ranges, n, err)
+                                  : weir_remote_fetch(object, ranges, n, err);
+}
+
 static void cancel(struct weir_origin *origin)
 {
     atomic_store(&((struct weir_remote *)origin)->stop, true);
@@ -377,6 +388,7 @@ static void close_remote(struct weir_origin *origin)
             free(r->table[i]);
         }
     free(r->table);
+    weir_disk_cache_close(&r->cache);
     pthread_mutex_destroy(&r->lock);
     pthread_mutex_destroy(&r->secrets);
     explicit_bzero(r, sizeof *r);
@@ -385,7 +397,8 @@ static void close_remote(struct weir_origin *origin)
 
 static void counts(const struct weir_origin *origin, struct weir_origin_counts *to)
 {
-    const struct weir_client_counts *c = &((const struct weir_remote *)origin)->counts;
+    const struct weir_remote *r = (const struct weir_remote *)origin;
+    const struct weir_client_counts *c = &r->counts;
     *to = (struct weir_origin_counts){
         .requests = atomic_load_explicit(&c->requests, memory_order_relaxed),
         .bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed),
@@ -395,6 +408,8 @@ static void counts(const struct weir_origin *origin, struct weir_origin_counts *
         .wait_ns = atomic_load_explicit(&c->waited_ns, memory_order_relaxed),
         .transfer_ns = atomic_load_explicit(&c->transfer_ns, memory_order_relaxed),
     };
+    if (r->cache)
+        weir_disk_cache_counts(r->cache, &to->cache);
 }
 
 static const struct weir_origin_ops ops = {
@@ -467,6 +482,8 @@ int weir_remote_open(struct weir_origin **out, const char *text, const struct we
     r->anonymous = config->anonymous;
     snprintf(r->host, sizeof r->host, "%.*s", (int)url.host_length, url.host);
     rc = url.is_s3 ? set_s3(r, &url, config, err) : 0;
+    if (rc == 0 && config->cache)
+        rc = weir_disk_cache_open(&r->cache, config->cache, err);
     if (rc < 0)
         close_remote(&r->origin);
     else

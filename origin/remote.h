@@ -8,6 +8,7 @@
 struct weir_remote_config {
     const char *endpoint; /* of S3: a URL; NULL = the environment, or AWS */
     bool anonymous;       /* does not sign requests to S3 */
+    const char *cache;    /* "DIR[:SIZE]" for copies on disk (disk_cache.h); NULL = none */
 };
 
 /* Opens an origin for this URL and others of its server or bucket. */
@@ -38,5 +39,12 @@ int weir_remote_client(struct weir_origin *origin, struct weir_client **http, in
 /* Prepares a request for a range of an object, which must not be empty. */
 void weir_remote_request(struct weir_object *object, const struct weir_origin_range *range, uint32_t tag,
                          struct weir_client_request *request);
+
+/* Returns the number of bytes that the beginning and the length of requests should be multiples of. */
+size_t weir_remote_align(const struct weir_origin *origin);
+/* Whether the range can be read from the cache on disk, which weir_origin_ops.read then does. Does not block. */
+bool weir_remote_is_cached(struct weir_object *object, const struct weir_origin_range *range);
+/* Stores bytes that a request has brought in the cache on disk, if there is one. */
+void weir_remote_store(struct weir_object *object, uint64_t offset, const uint8_t *bytes, size_t n);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef WEIR_ORIGIN_REMOTE_PRIV_H
 #define WEIR_ORIGIN_REMOTE_PRIV_H
 
+#include "origin/disk_cache.h"
 #include "origin/remote.h"
 #include "origin/s3_sign.h"
 #include "origin/url.h"
@@ -21,8 +22,9 @@ struct weir_object {
     char *path, *url; /* the dataset's name of the file, and the address of requests */
     struct weir_signed get;
     struct weir_file_id id;
-    struct weir_remote_facts facts; /* constant once known is set */
-    _Atomic bool known, missing;    /* missing: the server had no such file when it was asked */
+    struct weir_remote_facts facts; /* constant once known is set, like key */
+    struct weir_disk_key key;
+    _Atomic bool known, missing; /* missing: the server had no such file when it was asked */
 };
 
 struct weir_remote {
@@ -32,6 +34,7 @@ struct weir_remote {
     char host[2 * WEIR_URL_HOST_MAX];      /* of the header Host */
     char bucket[WEIR_URL_HOST_MAX], region[WEIR_S3_REGION_MAX];
     struct weir_client_counts counts;
+    struct weir_disk_cache *cache; /* NULL = none */
     _Atomic bool stop;
     bool (*interrupted)(void *user);
     void *user;
@@ -51,6 +54,14 @@ struct weir_remote {
 struct weir_object *weir_remote_object_at(struct weir_remote *remote, const char *path, struct weir_err *err);
 /* Stores what a list says of an object, unless it is known. */
 void weir_remote_learn(struct weir_remote *remote, struct weir_object *object, const struct weir_remote_facts *facts);
+
+/* Reads all n ranges of an object from the server, with many requests at once. */
+int weir_remote_fetch(struct weir_object *object, const struct weir_origin_range *ranges, int n, struct weir_err *err);
+/* Reads them from the cache where it has them, and stores the rest there. The remote must have a cache. */
+int weir_remote_fetch_cached(struct weir_object *object, const struct weir_origin_range *ranges, int n,
+                             struct weir_err *err);
+/* Sets the key of an object whose facts are known. */
+void weir_remote_set_key(const struct weir_disk_cache *cache, struct weir_object *object);
 
 /* Performs a request for a whole body of at most `limit` bytes. query: "" = none. The caller frees response->body. */
 int weir_remote_get(struct weir_remote *remote, const char *url, const char *path, const char *query, size_t limit,

@@ -34,6 +34,16 @@ static void to_hex(const unsigned char hash[HASH], char text[2 * HASH + 1])
     text[2 * HASH] = '\0';
 }
 
+bool weir_sha256(const void *bytes, size_t n, const char *text, unsigned char hash[HASH])
+{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    bool ok = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1 &&
+              EVP_DigestUpdate(context, bytes, n) == 1 && EVP_DigestUpdate(context, text, strlen(text)) == 1 &&
+              EVP_DigestFinal_ex(context, hash, NULL) == 1;
+    EVP_MD_CTX_free(context);
+    return ok;
+}
+
 static bool hmac(const void *key, size_t key_bytes, const char *text, unsigned char out[HASH])
 {
     unsigned int n = HASH;

@@ -5,6 +5,7 @@
 #include "weir/base.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { WEIR_S3_KEY_MAX = 512, WEIR_S3_TOKEN_MAX = 3584, WEIR_S3_REGION_MAX = 64, WEIR_S3_DATE = 17 };
@@ -41,6 +42,9 @@ struct weir_s3_day {
 /* Writes the value of the header Authorization. Returns 0, or a negative code with err. */
 int weir_s3_sign(const struct weir_s3_request *request, const struct weir_s3_credentials *credentials,
                  struct weir_s3_day *day, char *authorization, size_t size, struct weir_err *err);
+
+/* Computes the SHA-256 of the bytes followed by the text. Returns false if the library fails. */
+bool weir_sha256(const void *bytes, size_t n, const char *text, unsigned char hash[32]);
 
 /* Writes the time as a date of a signature. */
 void weir_s3_date(int64_t seconds, char date[WEIR_S3_DATE]);
