@@ -75,7 +75,7 @@ static uint64_t up(const struct weir_ahead *a, uint64_t at)
 static bool merge(const struct weir_ahead *a, struct weir_ahead_buffer *b, const struct weir_extent *x)
 {
     uint64_t begin = down(a, x->offset), end = up(a, x->offset + x->length);
-    if (!is_in_state(b, WEIR_AHEAD_PLANNED) || b->file != x->file || begin > b->end + a->gap_bytes ||
+    if (!is_in_state(b, WEIR_AHEAD_PLANNED) || b->is_near || b->file != x->file || begin > b->end + a->gap_bytes ||
         b->begin > end + a->gap_bytes)
         return false;
     begin = begin < b->begin ? begin : b->begin;
@@ -90,8 +90,10 @@ static bool merge(const struct weir_ahead *a, struct weir_ahead_buffer *b, const
 static int find_buffer(struct weir_ahead *a, const struct weir_extent *x)
 {
     int free_one = WEIR_AHEAD_NONE;
+    const struct weir_ring_ops *ring = a->ops->ring;
+    bool is_near = ring && ring->is_near && ring->is_near(a->ring, x->file, x->offset, x->length);
     for (int i = 0; i < a->n_buffers; i++) {
-        if (merge(a, &a->buffers[i], x))
+        if (!is_near && merge(a, &a->buffers[i], x))
             return i;
         if (free_one == WEIR_AHEAD_NONE && is_in_state(&a->buffers[i], WEIR_AHEAD_FREE))
             free_one = i;
@@ -99,12 +101,14 @@ static int find_buffer(struct weir_ahead *a, const struct weir_extent *x)
     if (free_one == WEIR_AHEAD_NONE || a->planned + a->flying >= a->config.depth)
         return WEIR_AHEAD_NONE;
     struct weir_ahead_buffer *b = &a->buffers[free_one];
+    b->is_near = is_near;
     b->file = x->file;
     b->begin = down(a, x->offset);
     b->end = up(a, x->offset + x->length);
     b->wanted_end = 0;
     b->done = 0;
     b->result = 0;
+    atomic_store_explicit(&b->was_taken, false, memory_order_relaxed);
     set_state(b, WEIR_AHEAD_PLANNED);
     a->planned++;
     return free_one;
@@ -210,10 +214,11 @@ static void start(struct weir_ahead *a, struct weir_ahead_buffer *b)
     int fd, rc = weir_file_acquire(a->config.set, b->file, &fd);
     if (rc < 0) {
         complete(a, b, rc);
-    } else if (a->ops->ring) {
+    } else if (a->ops->ring && !b->is_near) {
         queue(a, b, fd);
     } else {
-        hint(b, fd);
+        if (!b->is_near)
+            hint(b, fd);
         weir_file_release(a->config.set, b->file);
         complete(a, b, 0);
     }
@@ -380,9 +385,10 @@ int weir_ahead_find(struct weir_ahead *a, struct weir_ahead_taken *taken, const 
         *link = e->next;
         taken->given = i;
         *length = e->extent.length < extent->length ? e->extent.length : extent->length;
-        if (!is_in_state(&a->buffers[e->buffer], WEIR_AHEAD_PLANNED))
+        const struct weir_ahead_buffer *b = &a->buffers[e->buffer];
+        if (!b->is_near && !is_in_state(b, WEIR_AHEAD_PLANNED))
             return i;
-        give_back_given(a, taken); /* the read has not started: read the extent on demand instead of waiting */
+        give_back_given(a, taken); /* it is near, or the read has not started: read it now instead of waiting */
     }
     return WEIR_AHEAD_NONE;
 }
@@ -397,6 +403,8 @@ int weir_ahead_wait(struct weir_ahead *a, int entry, const uint8_t **data)
             break;
         weir_eventcount_wait(&b->arrived, key, WAIT_NS);
     }
+    if (a->ops->ring->taken && b->done > 0 && !atomic_exchange_explicit(&b->was_taken, true, memory_order_relaxed))
+        a->ops->ring->taken(a->ring, b->file, b->begin, b->bytes, b->done);
     uint64_t end = e->extent.offset + e->extent.length;
     *data = b->bytes + (e->extent.offset - b->begin);
     return b->begin + b->done >= end ? 0 : b->result < 0 ? b->result : -ENODATA;

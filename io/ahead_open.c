@@ -99,7 +99,8 @@ int weir_ahead_open(struct weir_ahead **out, const struct weir_ahead_config *con
     memset(a, 0, sizeof *a);
     a->config = *config;
     a->ops = weir_io_find(config->engine);
-    a->align = weir_file_set_align(config->set);
+    a->align =
+        a->ops->ring && a->ops->ring->align ? a->ops->ring->align(config->set) : weir_file_set_align(config->set);
     a->gap_bytes = a->ops->gap_bytes ? a->ops->gap_bytes : GAP_BYTES;
     a->open_err = WEIR_ERR_NONE;
     pthread_mutex_init(&a->lock, NULL);

@@ -14,10 +14,11 @@ enum { WEIR_AHEAD_NONE = -1, WEIR_AHEAD_BUCKETS = 4096, WEIR_AHEAD_HEAD_BITS = 2
 
 enum weir_ahead_state { WEIR_AHEAD_FREE, WEIR_AHEAD_PLANNED, WEIR_AHEAD_FLYING, WEIR_AHEAD_DONE };
 
-/* A read. Owned by the read-ahead thread, except state and arrived. Takers may read it once the state is
- * WEIR_AHEAD_DONE. */
+/* A read. Owned by the read-ahead thread, except state, arrived and was_taken. Takers may read it once the state is
+ * WEIR_AHEAD_DONE, and is_near at any time. */
 struct weir_ahead_buffer {
     _Atomic int state; /* enum weir_ahead_state; written only by the read-ahead thread */
+    bool is_near;      /* the taker of its extent reads it: the buffer only counts it */
     int refs;          /* number of entries that use this buffer */
     int file;
     uint64_t begin, end; /* file offsets of the read; aligned to whole blocks for direct reads */
@@ -25,6 +26,7 @@ struct weir_ahead_buffer {
     size_t done;         /* bytes read so far */
     int result;          /* 0, or -errno */
     struct weir_eventcount arrived;
+    _Atomic bool was_taken; /* a taker has called taken of the ring */
     uint8_t *bytes;
 };
 

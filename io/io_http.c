@@ -39,6 +39,7 @@ struct ring {
     struct weir_file_set *set;
     struct weir_origin *origin;
     struct weir_object **objects; /* by the numbers of their files; NULL = not used yet */
+    /* Only the read-ahead thread sets them. Takers find those of completed reads. */
 };
 
 static struct weir_object *object_of(struct ring *ring, int file, struct weir_err *err)
@@ -79,6 +80,14 @@ static int ring_open(void **out, struct weir_file_set *set, int depth, uint8_t *
     return 0;
 }
 
+static bool ring_is_near(void *user, int file, uint64_t offset, size_t length)
+{
+    struct weir_err ignored = WEIR_ERR_NONE;
+    struct weir_object *object = object_of(user, file, &ignored);
+    const struct weir_origin_range range = {offset, length, NULL};
+    return object && weir_remote_is_cached(object, &range);
+}
+
 static int ring_queue(void *user, int file, int fd, uint64_t offset, size_t length, uint8_t *to, uint32_t tag)
 {
     struct ring *ring = user;
@@ -110,6 +119,16 @@ static int ring_wait(void *user, uint32_t *tags, int *results, int max)
     return n;
 }
 
+static size_t ring_align(const struct weir_file_set *set)
+{
+    return weir_remote_align(weir_file_set_origin(set));
+}
+
+static void ring_taken(void *user, int file, uint64_t offset, const uint8_t *bytes, size_t n)
+{
+    weir_remote_store(((struct ring *)user)->objects[file], offset, bytes, n);
+}
+
 static void ring_cancel(void *user)
 {
     weir_client_cancel(((struct ring *)user)->http);
@@ -119,8 +138,11 @@ static const struct weir_ring_ops ring_ops = {
     .open = ring_open,
     .cancel = ring_cancel,
     .close = ring_close,
+    .align = ring_align,
+    .is_near = ring_is_near,
     .queue = ring_queue,
     .wait = ring_wait,
+    .taken = ring_taken,
 };
 
 static int ready(struct weir_err *err)

@@ -16,11 +16,19 @@ struct weir_ring_ops {
     void (*close)(void *ring);
     /* Makes the reads in flight complete soon, with -ECANCELED or any other result. NULL: they always do. */
     void (*cancel)(void *ring);
+    /* Returns what offsets and lengths of reads must be multiples of, apart from the end of a file. NULL: the file
+     * set's alignment. */
+    size_t (*align)(const struct weir_file_set *set);
+    /* Whether the taker of an extent had better read it itself, because it is on this machine. Must not block. NULL: no
+     * extent is. */
+    bool (*is_near)(void *ring, int file, uint64_t offset, size_t length);
     /* Queues a read, which starts at the next wait. fd must stay open until the read completes. */
     int (*queue)(void *ring, int file, int fd, uint64_t offset, size_t length, uint8_t *to, uint32_t tag);
     /* Starts the queued reads and waits for at least one completion. Stores at most max tags and results (bytes read,
      * or -errno). Returns the number of completions, or -errno. */
     int (*wait)(void *ring, uint32_t *tags, int *results, int max);
+    /* Called once for each read with bytes, by the thread that first takes some of them. NULL = not needed. */
+    void (*taken)(void *ring, int file, uint64_t offset, const uint8_t *bytes, size_t n);
 };
 
 struct weir_io_ops {
