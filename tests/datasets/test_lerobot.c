@@ -400,6 +400,27 @@ Test(lerobot, columns_that_cannot_be_read_are_named)
     cr_assert(strstr(err.text, LEROBOT_DATA ": column task_index cannot be read: its type"), "%s", err.text);
 }
 
+Test(lerobot, the_cache_of_the_hub_is_read)
+{
+    static const char *const files[] = {"meta/info.json", "meta/episodes/chunk-000/file-000.parquet", LEROBOT_DATA,
+                                        LEROBOT_VIDEO};
+    char blob[600], target[64];
+    lerobot_write_3_0();
+    snprintf(blob, sizeof blob, "%s/../blobs", lerobot_root);
+    cr_assert_eq(mkdir(blob, 0700), 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) { /* links such as ../../blobs/0 */
+        *target = '\0';
+        for (const char *at = files[i]; at; at = strchr(at + 1, '/'))
+            strcat(target, "../");
+        snprintf(target + strlen(target), 16, "blobs/%zu", i);
+        snprintf(blob, sizeof blob, "%s/../blobs/%zu", lerobot_root, i);
+        cr_assert_eq(rename(lerobot_path(files[i]), blob), 0);
+        cr_assert_eq(symlink(target, lerobot_path(files[i])), 0);
+    }
+    expect_open();
+    expect_episodes(true);
+}
+
 Test(lerobot, incomplete_copies_are_named)
 {
     lerobot_write_2_1();
