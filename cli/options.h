@@ -17,7 +17,7 @@ struct weir_opt_set {
 /* Sets of a command that opens a dataset. at is the offset of a struct weir_loader_config in the command's struct. */
 #define WEIR_DATASET_SETS(at)                                                                                          \
     {                                                                                                                  \
-        {weir_loader_opts, at, WEIR_FOR_DATA},                                                                         \
+        {weir_loader_opts, at, WEIR_FOR_DATA | WEIR_FOR_CACHE},                                                        \
         {                                                                                                              \
             0                                                                                                          \
         }                                                                                                              \

@@ -135,7 +135,20 @@ void weir_dataset_server(const struct weir_dataset *dataset, struct weir_server_
     if (dataset->origin)
         dataset->origin->ops->counts(dataset->origin, &c);
     *to = (struct weir_server_counts){
-        c.requests, c.bytes, dataset->opening_requests, c.retries, c.limited, c.connections, c.wait_ns, c.transfer_ns};
+        .requests = c.requests,
+        .bytes = c.bytes,
+        .opening_requests = dataset->opening_requests,
+        .retries = c.retries,
+        .limited = c.limited,
+        .connections = c.connections,
+        .wait_ns = c.wait_ns,
+        .transfer_ns = c.transfer_ns,
+        .cache_bytes = c.cache.read_bytes,
+        .cache_stored_bytes = c.cache.stored_bytes,
+        .cache_full_bytes = c.cache.full_bytes,
+        .cache_damaged_blocks = c.cache.damaged_blocks,
+        .cache_errno = (uint64_t)-c.cache.error,
+    };
 }
 
 void weir_dataset_cancel_reads(const struct weir_dataset *dataset)

@@ -14,8 +14,11 @@
 int weir_remote_origin(const struct weir_dataset_config *config, struct weir_origin **origin, struct weir_err *err)
 {
     const char *path = config->n_files > 0 ? config->files[0] : config->path;
-    const struct weir_remote_config remote = {.endpoint = config->endpoint, .anonymous = config->anonymous};
+    const struct weir_remote_config remote = {
+        .endpoint = config->endpoint, .anonymous = config->anonymous, .cache = config->cache};
     *origin = NULL;
+    if (!weir_url_is(path) && config->cache)
+        return weir_err_set(err, -EINVAL, "%s: --cache is for URLs; the files are on this machine, so omit it", path);
     if (!weir_url_is(path))
         return 0;
     int rc = weir_remote_open(origin, path, &remote, err);

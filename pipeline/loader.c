@@ -71,6 +71,7 @@ static int open_dataset(struct weir_shared *s, struct weir_err *err)
                                          .episodes = c->episodes,
                                          .endpoint = c->endpoint,
                                          .anonymous = c->anonymous,
+                                         .cache = c->cache,
                                          .columns = c->columns,
                                          .depth = c->columns};
     int rc = weir_dataset_open(&s->setup.dataset, &config, err);

@@ -113,6 +113,11 @@ const struct weir_opt weir_loader_opts[] = {
     {"endpoint", WEIR_OPT_TEXT, FIELD(endpoint), "URL", NULL, "server of s3:// paths", .users = DATA,
      .details = "Without it, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or Amazon's."},
     {"anonymous", WEIR_OPT_FLAG, FIELD(anonymous), NULL, NULL, "no credentials, for public buckets", .users = DATA},
+    {"cache", WEIR_OPT_TEXT, FIELD(cache), "DIR[:SIZE]", NULL, "folder for copies of what URLs contain",
+     .path = WEIR_PATH_WRITE_INTO, .files = "weir-cache.data weir-cache.table", .users = ALL | WEIR_FOR_CACHE,
+     .details = "Later epochs and other processes of this machine read the copies. SIZE, such as 200G, should be 1.3 "
+                "times the data; a new cache without it takes up to half of the free space. Another SIZE than before "
+                "empties the cache."},
 
     {"color", WEIR_OPT_ENUM, FIELD(format.color), "rgb|bgr", "rgb", "channel order of images", .topic = "Images",
      .users = ALL},
@@ -188,6 +193,7 @@ void weir_loader_options_dataset(const struct weir_loader_config *from, struct w
     to->episodes = from->episodes;
     to->endpoint = from->endpoint;
     to->anonymous = from->anonymous;
+    to->cache = from->cache;
 }
 
 /* ---- the configuration: defaults and bounds ---- */

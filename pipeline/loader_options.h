@@ -19,6 +19,7 @@ enum {
     WEIR_FOR_BENCH = 16,  /* options that weir bench passes to every run */
     WEIR_FOR_DATA = 32,   /* commands that open a dataset: info, verify, convert, bench */
     WEIR_FOR_PYTHON = 64, /* keywords of weir.Loader */
+    WEIR_FOR_CACHE = 128, /* info, verify, convert: --cache is a folder; that of bench is about the page cache */
 };
 
 /* The offsets refer to struct weir_loader_config. A row without a name ends the table. */

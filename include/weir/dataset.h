@@ -58,6 +58,9 @@ struct weir_dataset_config {
     const char *episodes;
     bool anonymous;       /* for s3:// paths: do not sign requests, for public buckets */
     const char *endpoint; /* for s3:// paths: URL of the server; NULL = AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or AWS */
+    /* For URLs: "DIR" or "DIR:SIZE", a folder that keeps what was read, for later epochs and other processes; SIZE in
+     * bytes, or such as 200G. NULL = none */
+    const char *cache;
     /* New options are appended here, because programs pass the size of the struct that they were built with. */
 };
 static inline void weir_dataset_config_default(struct weir_dataset_config *config)
@@ -284,6 +287,11 @@ struct weir_server_counts {
     uint64_t limited;          /* refusals with status 429 or 503 */
     uint64_t connections;
     uint64_t wait_ns, transfer_ns; /* sums over requests: until the first byte, and from there to the last */
+    /* The cache on disk; all 0 without one. */
+    uint64_t cache_bytes, cache_stored_bytes; /* read from it, and stored in it */
+    uint64_t cache_full_bytes;                /* not stored, because it was full */
+    uint64_t cache_damaged_blocks; /* blocks of 4 KiB with wrong checksums, which were read from the server */
+    uint64_t cache_errno;          /* errno that ended storing; 0 = none */
 };
 void weir_dataset_server(const struct weir_dataset *dataset, struct weir_server_counts *counts);
 

@@ -198,7 +198,8 @@ struct weir_loader_config {
     const char *episodes; /* as in weir_dataset_config */
     bool anonymous;       /* as in weir_dataset_config */
     const char *endpoint; /* as in weir_dataset_config */
-    /* New options go after `endpoint`, because programs pass the size of the struct that they were built with. No
+    const char *cache;    /* as in weir_dataset_config */
+    /* New options go after `cache`, because programs pass the size of the struct that they were built with. No
      * padding follows this pointer, so the next option makes the struct longer. `resize` uses bytes that were padding
      * after `columns` in a version of the struct that was never released. */
 };

@@ -272,6 +272,9 @@ struct weir_report_fallbacks {
 struct weir_report_server {
     uint64_t requests, bytes, opening_requests, retries, limited, connections;
     double wait_s, transfer_s; /* means: until the first byte, and from there to the last */
+    /* The cache on disk; all 0 without one. */
+    uint64_t cache_bytes, cache_stored_bytes, cache_full_bytes, cache_damaged_blocks;
+    uint64_t cache_errno; /* errno that ended storing; 0 = none */
 };
 
 struct weir_loader_report {

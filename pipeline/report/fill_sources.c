@@ -157,6 +157,11 @@ void weir_fill_server(struct weir_report_server *to, const struct weir_server_co
     to->retries = now->retries - then->retries;
     to->limited = now->limited - then->limited;
     to->connections = now->connections - then->connections;
+    to->cache_bytes = now->cache_bytes - then->cache_bytes;
+    to->cache_stored_bytes = now->cache_stored_bytes - then->cache_stored_bytes;
+    to->cache_full_bytes = now->cache_full_bytes - then->cache_full_bytes;
+    to->cache_damaged_blocks = now->cache_damaged_blocks - then->cache_damaged_blocks;
+    to->cache_errno = now->cache_errno;
     if (all == 0)
         return;
     to->wait_s = (double)(now->wait_ns - then->wait_ns) / 1e9 / (double)all;

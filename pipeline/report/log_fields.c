@@ -421,6 +421,11 @@ static const struct weir_field io[] = {
     WEIR_FIELD(S, "server_connections", server.connections, WEIR_FIELD_OMIT),
     WEIR_FIELD(S, "server_wait_s", server.wait_s, WEIR_FIELD_OMIT),
     WEIR_FIELD(S, "server_transfer_s", server.transfer_s, WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "cache_bytes", server.cache_bytes, WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "cache_stored_bytes", server.cache_stored_bytes, WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "cache_full_bytes", server.cache_full_bytes, WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "cache_damaged_blocks", server.cache_damaged_blocks, WEIR_FIELD_OMIT),
+    WEIR_FIELD(S, "cache_errno", server.cache_errno, WEIR_FIELD_OMIT),
 };
 static WEIR_FIELDS(io_fields, io);
 

@@ -1,4 +1,5 @@
 /* Prints the tables of a report. */
+#include "base/shortage.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "pipeline/report/fill_priv.h"
@@ -7,6 +8,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 static void print_covers(FILE *out, const struct weir_loader_report *report, const char *const *text)
 {
@@ -56,6 +58,26 @@ static void print_fallbacks(FILE *out, const struct weir_report_fallbacks *fallb
     fputc('\n', out);
 }
 
+static void print_disk_cache(FILE *out, const struct weir_report_server *server)
+{
+    uint64_t all = server->bytes + server->cache_bytes;
+    if (server->cache_bytes == 0 && server->cache_stored_bytes == 0 && server->cache_full_bytes == 0 &&
+        server->cache_errno == 0)
+        return;
+    fprintf(out, "cache: %s of %s came from disk (%.0f %%), %s stored", weir_size((double)server->cache_bytes).text,
+            weir_size((double)all).text, all ? 100 * (double)server->cache_bytes / (double)all : 0,
+            weir_size((double)server->cache_stored_bytes).text);
+    if (server->cache_full_bytes > 0)
+        fprintf(out, "; full: %s not stored, so choose a larger size",
+                weir_size((double)server->cache_full_bytes).text);
+    if (server->cache_damaged_blocks > 0)
+        fprintf(out, "; %" PRIu64 " damaged blocks read from the server", server->cache_damaged_blocks);
+    fputc('\n', out);
+    if (server->cache_errno != 0)
+        fprintf(out, "warning: --cache stores nothing more: %s; %s\n", strerror((int)server->cache_errno),
+                weir_write_advice(-(int)server->cache_errno));
+}
+
 static void print_server(FILE *out, const struct weir_report_server *server)
 {
     char wait[24], transfer[24];
@@ -81,6 +103,7 @@ static void print_queue_and_io(FILE *out, const struct weir_loader_report *repor
         fprintf(out, ", %.0f %% by read-ahead", 100 * (double)report->ahead_reads / (double)report->reads);
     fputc('\n', out);
     print_server(out, &report->server);
+    print_disk_cache(out, &report->server);
     print_fallbacks(out, &report->fallbacks);
     if (report->decoded_pixels != report->stored_pixels)
         fprintf(out, "decoding: %.1f %% of the stored pixels were decoded; the rest was cropped or scaled away\n",

@@ -158,6 +158,7 @@ class _Options(TypedDict, total=False):
     allow_external: bool
     endpoint: str | None
     anonymous: bool
+    cache: str | None
     deterministic: bool
     every: int
     serve: bool | str | None

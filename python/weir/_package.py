@@ -157,7 +157,7 @@ class Loader(_weir._Loader):
     index         index file of the dataset, which makes opening fast
     io, decoder   engines, as listed by `weir doctor`; on a GPU decoder is "auto", "turbo", "nvjpeg" or "hybrid"
     deterministic with decoder="hybrid": the choice of decoder depends on the frame alone
-    allow_ragged, allow_external, endpoint, anonymous  see `weir run --help-all`
+    allow_ragged, allow_external, endpoint, anonymous, cache  see `weir run --help-all`
     every         epochs between tables that the loader prints itself; 0 = none. In a distributed run only rank 0 prints,
                   also which rank is slow and why, as soon as all ranks have reported (docs/distributed.md)
     serve         True: a page and metrics for Prometheus on http://127.0.0.1:9464 while the loader is open; or an address

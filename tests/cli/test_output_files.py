@@ -275,7 +275,7 @@ def against_parts(world, command, option, kind):
         case.refused("is a part of the dataset", {p: w for p, w in before.items() if not p.endswith("lock.mdb")},
                      f"--{option}", path)
         check(f"{path} was not created", path in before or not os.path.exists(path) or path.endswith("lock.mdb"))
-    for folder in [o["name"] for o in command["options"] if o["path"] == "into"] if kind == "zarr" else []:
+    for folder in [o["name"] for o in command["options"] if o["path"] == "into" and o["name"] != "cache"] if kind == "zarr" else []:
         for place in (to, os.path.join(to, "new"), os.path.join(to, "data", "..", "new")):
             case.refused("inside the dataset", look(to), f"--{folder}", place, line="is a part of the dataset")
     if kind == "act":  # a skipped file is still part of the dataset

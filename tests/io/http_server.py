@@ -19,10 +19,13 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
+    def handle_error(self, request, client_address):
+        pass  # the client was killed
+
     def __init__(self, root, tls_file=None):
         super().__init__(("127.0.0.1", 0), Handler)
         self.root, self.requests, self.faults, self.changed, self.stalled = root, 0, False, False, None
-        self.signed = self.stalls_at = 0
+        self.signed = self.ranges = self.stalls_at = self.stalls_after = 0
         self.lock = threading.Lock()
         self.url = f"http{'s' if tls_file else ''}://127.0.0.1:{self.server_port}"
         if tls_file:
@@ -68,7 +71,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             data = f.read()
         etag = '"' + hashlib.md5(data).hexdigest() + ("x" if server.changed else "") + '"'
         wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        if server.stalled is not None and wanted and int(wanted[1]) >= server.stalls_at:
+        with server.lock:
+            server.ranges += wanted is not None
+        if server.stalled is not None and wanted and int(wanted[1]) >= server.stalls_at and server.ranges > server.stalls_after:
             server.stalled.set()
             time.sleep(1000)
         if self.headers.get("If-Match") not in (None, etag):

@@ -2,6 +2,7 @@
 
 Uses a server of its own with faults, nginx where it is installed, and moto's S3 server where Python
 has it (WEIR_MOTO names another Python that does)."""
+import json
 import os
 import re
 import shutil
@@ -99,6 +100,81 @@ def check_refusals(server):
     for data, args, words in cases:
         text = run("run", data, "--num-epochs=1", *args, code=1)
         assert words in text and "hidden" not in text, text
+
+
+def ranges_of(server, work):
+    """Runs work(). Returns its result and the number of requests for ranges, which are all but the facts of files."""
+    before = server.ranges
+    return work(), server.ranges - before
+
+
+def cache_figures(url, *args):
+    done, _ = json.JSONDecoder().raw_decode(run("run", url, "--num-epochs=1", "--json", *args))
+    return {name[6:]: value for name, value in done["report"]["io"].items() if name.startswith("cache_")}
+
+
+def check_cache(server, local, scratch):
+    cache = f"{scratch}/cache"
+    for name in ("one.weir", "h5"):
+        url, option = f"{server.url}/{name}", f"--cache={cache}:64M"
+        filled, text = checksums(url, scratch, option)
+        assert filled == local and " stored" in text
+        (again, text), n = ranges_of(server, lambda u=url, o=option: checksums(u, scratch, o))
+        assert again == local and n == 0 and "server: 0 requests" in text and "(100 %), 0 bytes stored" in " ".join(text.split()), (n, text)
+        info, n = ranges_of(server, lambda u=url, o=option: run("info", u, o))
+        assert "episodes: 3" in info and n == 0, (n, info)
+    server.changed = True  # another ETag: another file
+    (changed, text), n = ranges_of(server, lambda: checksums(f"{server.url}/one.weir", scratch, f"--cache={cache}"))
+    assert changed == local and n > 0 and "0 bytes stored" not in " ".join(text.split()), text
+    server.changed = False
+    with open(f"{cache}/weir-cache.data", "r+b") as f:  # damage
+        for at in range(0, os.path.getsize(f.name), 4096):
+            f.seek(at)
+            f.write(b"?")
+    damaged, text = checksums(f"{server.url}/one.weir", scratch, f"--cache={cache}")
+    assert damaged == local and re.search(r"[1-9]\d*\s+damaged\s+blocks", text), text
+    text = run("info", f"{server.root}/one.weir", f"--cache={cache}", code=1)
+    assert "--cache is for URLs" in text, text
+    small = cache_figures(f"{server.url}/one.weir", f"--cache={scratch}/small:1M")
+    assert small["stored_bytes"] > 100000 and "errno" not in small and "full_bytes" not in small, small
+
+
+def check_kills(server, local, scratch):
+    """Two processes on one cache, which are killed while they fill it."""
+    args = ["run", f"{server.url}/one.weir", f"--cache={scratch}/killed:64M"]
+    for limit in (3, 8, 15):
+        server.ranges, server.stalls_after = 0, limit
+        server.stalled = threading.Event()
+        processes = [subprocess.Popen([weir, *args], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+        while not server.stalled.wait(0.01) and any(process.poll() is None for process in processes):
+            pass
+        for process in processes:
+            process.kill()
+            process.wait()
+        server.stalled, server.stalls_after = None, 0
+    environments = [f"{scratch}/killed{i}" for i in range(2)]
+    processes = [subprocess.Popen([weir, *args, "--num-epochs=2", "--seed=3", "--num-workers=2", f"--checksums={path}"], env=environment,
+                                  stdout=subprocess.DEVNULL) for path in environments]
+    for process, path in zip(processes, environments):
+        assert process.wait() == 0
+        with open(path, encoding="utf-8") as f:
+            assert f.read() == local, "other batches after kill -9"
+    (again, _), n = ranges_of(server, lambda: checksums(args[1], scratch, args[2]))
+    assert again == local and n == 0, n
+
+
+def check_full_disk(server, local, scratch):
+    disk = f"{scratch}/disk"
+    os.makedirs(disk)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk], capture_output=True, check=False).returncode:
+        print("no file system can be mounted: a full disk is not tested")
+        return
+    try:
+        for _ in range(2):
+            remote, text = checksums(f"{server.url}/h5", scratch, f"--cache={disk}:64M")
+            assert remote == local and "warning: --cache stores nothing more: No space left" in " ".join(text.split()), text
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 def check_interrupt(server, *args):
@@ -226,6 +302,9 @@ def main():
         check_links(root, server)
         check_anonymous(server, local, scratch)
         check_refusals(server)
+        check_cache(server, local, scratch)
+        check_kills(server, local, scratch)
+        check_full_disk(server, local, scratch)
         check_interrupt(server)
         server.stalls_at = 4096  # frames, but not the header and the index, which --index has
         index = os.path.join(scratch, "kept")

@@ -320,13 +320,39 @@ Test(report, requests_are_counted_for_servers_only)
 {
     struct weir_loader_report *report = small_report();
     char *none = printed(report, WEIR_LANG_EN);
-    report->server = (struct weir_report_server){700, 1 << 20, 9, 3, 2, 65, 0.05, 0.001};
+    report->server = (struct weir_report_server){.requests = 700,
+                                                 .bytes = 1 << 20,
+                                                 .opening_requests = 9,
+                                                 .retries = 3,
+                                                 .limited = 2,
+                                                 .connections = 65,
+                                                 .wait_s = 0.05,
+                                                 .transfer_s = 0.001};
     char *text = printed(report, WEIR_LANG_EN);
     cr_assert_null(strstr(none, "server:"));
     cr_assert_not_null(strstr(text, "server: 700 requests, and 9 to open, over 65 connections;"), "%s", text);
     cr_assert_not_null(strstr(text, "3 repeated, 2 refused by a limit (429, 503)"), "%s", text);
+    cr_assert_null(strstr(text, "cache:"));
     free(none);
     free(text);
+    release(report);
+}
+
+Test(report, a_cache_on_disk_has_a_line_and_a_warning)
+{
+    struct weir_loader_report *report = small_report();
+    report->server = (struct weir_report_server){.bytes = 1 << 20, .cache_bytes = 3 << 20};
+    char *text = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(strstr(text, "cache: 3 MiB of 4 MiB came from disk (75 %), 0 bytes stored\n"), "%s", text);
+    report->server.cache_full_bytes = 1 << 20;
+    report->server.cache_damaged_blocks = 2;
+    report->server.cache_errno = ENOSPC;
+    char *bad = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(strstr(bad, "full: 1 MiB not stored"), "%s", bad);
+    cr_assert_not_null(strstr(bad, "2 damaged blocks"), "%s", bad);
+    cr_assert_not_null(strstr(bad, "warning: --cache stores nothing more: No space left on device;"), "%s", bad);
+    free(text);
+    free(bad);
     release(report);
 }
 
