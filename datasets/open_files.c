@@ -5,6 +5,7 @@
 #include "datasets/format_ops.h"
 #include "datasets/index_file.h"
 #include "origin/origin.h"
+#include "origin/remote.h"
 #include "weir/base.h"
 
 #include <errno.h>
@@ -221,6 +222,8 @@ int weir_open_files(struct weir_dataset *dataset, const struct weir_dataset_conf
     o.done = calloc((size_t)n, sizeof *o.done);
     pthread_mutex_init(&o.lock, NULL);
     pthread_cond_init(&o.changed, NULL);
+    if (o.origin)
+        weir_remote_identify_all(o.origin, paths, n);
     rc = o.results && o.done ? open_on_threads(dataset, &o, err) : weir_no_memory(err);
     pthread_cond_destroy(&o.changed);
     pthread_mutex_destroy(&o.lock);

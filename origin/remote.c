@@ -64,7 +64,7 @@ static int prepare(void *user, struct weir_client_headers *headers, struct weir_
     return rc;
 }
 
-static void set_signature(struct weir_client_request *request, const struct weir_signed *s)
+void weir_remote_set_signature(struct weir_client_request *request, const struct weir_signed *s)
 {
     bool is_signed = s->remote->is_s3 && !s->remote->anonymous;
     request->prepare = is_signed ? prepare : NULL;
@@ -97,8 +97,7 @@ static void give_client(struct weir_remote *r, struct weir_client *http)
     weir_client_close(&http);
 }
 
-/* Waits for completions. Polls the program's callback on the thread that may call it. */
-static int wait(struct weir_remote *r, struct weir_client *http, struct weir_client_response *responses, int max)
+int weir_remote_wait(struct weir_remote *r, struct weir_client *http, struct weir_client_response *responses, int max)
 {
     for (;;) {
         int n = weir_client_wait(http, responses, max, SLICE_MS);
@@ -109,15 +108,15 @@ static int wait(struct weir_remote *r, struct weir_client *http, struct weir_cli
     }
 }
 
-static int perform(struct weir_remote *r, const struct weir_client_request *request,
-                   struct weir_client_response *response)
+int weir_remote_perform(struct weir_remote *r, const struct weir_client_request *request,
+                        struct weir_client_response *response)
 {
     *response = (struct weir_client_response){0};
     struct weir_client *http = take_client(r, &response->err);
     if (!http)
         return response->rc = response->err.code ? response->err.code : -ENOMEM;
     int rc = weir_client_start(http, request);
-    rc = rc < 0 ? rc : wait(r, http, response, 1);
+    rc = rc < 0 ? rc : weir_remote_wait(r, http, response, 1);
     if (rc < 0)
         response->rc = weir_err_set(&response->err, rc, "HTTP request: %s", strerror(-rc));
     give_client(r, http);
@@ -129,8 +128,8 @@ int weir_remote_get(struct weir_remote *r, const char *url, const char *path, co
 {
     const struct weir_signed s = {r, "GET", path, query};
     struct weir_client_request request = {.url = url, .wanted = {.limit = limit}};
-    set_signature(&request, &s);
-    return perform(r, &request, response);
+    weir_remote_set_signature(&request, &s);
+    return weir_remote_perform(r, &request, response);
 }
 
 /* ---- objects ---- */
@@ -224,70 +223,6 @@ struct weir_object *weir_remote_object_at(struct weir_remote *r, const char *pat
     return object;
 }
 
-/* The ETag identifies the bytes; only files without one need their time. */
-static struct weir_file_id id_of(const struct weir_remote *r, const struct weir_object *object,
-                                 const struct weir_remote_facts *facts)
-{
-    const char *what = *facts->etag ? facts->etag : object->path;
-    return (struct weir_file_id){.size_bytes = facts->size_bytes,
-                                 .device = weir_hash64(r->host, strlen(r->host)),
-                                 .inode = weir_hash64(what, strlen(what)) | 1,
-                                 .mtime_ns = *facts->etag ? 0 : facts->modified_s * 1000000000};
-}
-
-void weir_remote_learn(struct weir_remote *r, struct weir_object *object, const struct weir_remote_facts *facts)
-{
-    pthread_mutex_lock(&r->lock);
-    if (!object->known) {
-        object->facts = *facts;
-        object->id = id_of(r, object, facts);
-        if (r->cache)
-            weir_remote_set_key(r->cache, object);
-        atomic_store_explicit(&object->known, true, memory_order_release);
-    }
-    pthread_mutex_unlock(&r->lock);
-}
-
-/* Asks the server for the facts of an object. */
-static int ask(struct weir_remote *r, struct weir_object *object, struct weir_remote_facts *facts, struct weir_err *err)
-{
-    struct weir_client_response response;
-    struct weir_signed s = object->get;
-    struct weir_client_request request = {.url = object->url, .wanted = {.is_head = true}};
-    s.method = "HEAD";
-    set_signature(&request, &s);
-    int rc = perform(r, &request, &response);
-    free(response.body);
-    if (rc < 0)
-        return weir_err_set(err, rc, "%s", response.err.text);
-    if (!response.head.has_length)
-        return weir_err_set(err, -EREMOTEIO, "the server does not state the file's size");
-    *facts = (struct weir_remote_facts){.size_bytes = response.head.length, .modified_s = response.head.modified_s};
-    memcpy(facts->etag, response.head.etag, sizeof facts->etag);
-    return 0;
-}
-
-static int identify(struct weir_origin *origin, const char *path, bool ask_server, struct weir_file_id *id,
-                    struct weir_err *err)
-{
-    struct weir_remote *r = (struct weir_remote *)origin;
-    struct weir_remote_facts facts;
-    struct weir_object *object = weir_remote_object_at(r, path, err);
-    if (!object)
-        return -EINVAL;
-    bool known = atomic_load_explicit(&object->known, memory_order_acquire);
-    if (!ask_server && atomic_load_explicit(&object->missing, memory_order_relaxed))
-        return weir_err_set(err, -ENOENT, "the server has no such file");
-    int rc = known && !ask_server ? 0 : ask(r, object, &facts, err);
-    atomic_store_explicit(&object->missing, rc == -ENOENT, memory_order_relaxed);
-    if (rc < 0)
-        return rc;
-    if (!known)
-        weir_remote_learn(r, object, &facts);
-    *id = known && ask_server ? id_of(r, object, &facts) : object->id;
-    return 0;
-}
-
 static bool same_id(const struct weir_file_id *a, const struct weir_file_id *b)
 {
     return a->size_bytes == b->size_bytes && a->inode == b->inode && a->mtime_ns == b->mtime_ns;
@@ -298,7 +233,7 @@ struct weir_object *weir_remote_object(struct weir_origin *origin, const char *p
 {
     struct weir_file_id now;
     struct weir_object *object = weir_remote_object_at((struct weir_remote *)origin, path, err);
-    if (!object || identify(origin, path, false, &now, err) < 0)
+    if (!object || weir_remote_identify(origin, path, false, &now, err) < 0)
         return NULL;
     if (same_id(&now, id))
         return object;
@@ -315,14 +250,14 @@ void weir_remote_request(struct weir_object *object, const struct weir_origin_ra
         .to = range->to,
         .tag = tag,
     };
-    set_signature(request, &object->get);
+    weir_remote_set_signature(request, &object->get);
 }
 
 /* Waits for at least one response. Keeps the first error. Returns the number of responses, or -errno. */
 static int collect(struct weir_remote *r, struct weir_client *http, int *rc, struct weir_err *err)
 {
     struct weir_client_response responses[16];
-    int n = wait(r, http, responses, 16);
+    int n = weir_remote_wait(r, http, responses, 16);
     for (int i = 0; i < n; i++)
         if (responses[i].rc < 0 && *rc == 0)
             *rc = weir_err_set(err, responses[i].rc, "%s", responses[i].err.text);
@@ -414,7 +349,7 @@ static void counts(const struct weir_origin *origin, struct weir_origin_counts *
 
 static const struct weir_origin_ops ops = {
     .engine = "http",
-    .identify = identify,
+    .identify = weir_remote_identify,
     .read = read_ranges,
     .counts = counts,
     .cancel = cancel,

@@ -27,6 +27,10 @@ typedef int weir_remote_found_fn(void *user, const char *url, const char *why_no
 int weir_remote_list(struct weir_origin *origin, const char *url, bool (*wanted)(const char *name),
                      weir_remote_found_fn *found, void *user, struct weir_err *err);
 
+/* Asks the server for the identities of all n files that no list has stated, many at once; files of which it fails to
+ * learn it are asked for again when they are opened. */
+void weir_remote_identify_all(struct weir_origin *origin, char *const *paths, int n);
+
 /* ---- for the engine ---- */
 
 struct weir_object;

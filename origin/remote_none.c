@@ -31,6 +31,13 @@ void weir_remote_watch(struct weir_origin *origin, bool (*interrupted)(void *use
     (void)user;
 }
 
+void weir_remote_identify_all(struct weir_origin *origin, char *const *paths, int n)
+{
+    (void)origin;
+    (void)paths;
+    (void)n;
+}
+
 int weir_remote_list(struct weir_origin *origin, const char *url, bool (*wanted)(const char *name),
                      weir_remote_found_fn *found, void *user, struct weir_err *err)
 {

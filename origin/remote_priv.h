@@ -63,6 +63,19 @@ int weir_remote_fetch_cached(struct weir_object *object, const struct weir_origi
 /* Sets the key of an object whose facts are known. */
 void weir_remote_set_key(const struct weir_disk_cache *cache, struct weir_object *object);
 
+/* As in struct weir_origin_ops. */
+int weir_remote_identify(struct weir_origin *origin, const char *path, bool ask_server, struct weir_file_id *id,
+                         struct weir_err *err);
+
+/* Signs a request, unless the remote is anonymous or no S3. */
+void weir_remote_set_signature(struct weir_client_request *request, const struct weir_signed *signature);
+/* Performs one request. Returns response->rc. */
+int weir_remote_perform(struct weir_remote *remote, const struct weir_client_request *request,
+                        struct weir_client_response *response);
+/* Waits for completions, like weir_client_wait. Polls the program's callback on the thread that may call it. */
+int weir_remote_wait(struct weir_remote *remote, struct weir_client *http, struct weir_client_response *responses,
+                     int max);
+
 /* Performs a request for a whole body of at most `limit` bytes. query: "" = none. The caller frees response->body. */
 int weir_remote_get(struct weir_remote *remote, const char *url, const char *path, const char *query, size_t limit,
                     struct weir_client_response *response);

@@ -25,7 +25,7 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, root, tls_file=None):
         super().__init__(("127.0.0.1", 0), Handler)
         self.root, self.requests, self.faults, self.changed, self.stalled = root, 0, False, False, None
-        self.signed = self.ranges = self.stalls_at = self.stalls_after = 0
+        self.signed = self.heads = self.ranges = self.stalls_at = self.stalls_after = 0
         self.lock = threading.Lock()
         self.url = f"http{'s' if tls_file else ''}://127.0.0.1:{self.server_port}"
         if tls_file:
@@ -54,6 +54,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server = self.server
         with server.lock:
             server.requests += 1
+            server.heads += self.command == "HEAD"
             server.signed += "Authorization" in self.headers
             n = server.requests
         path = os.path.join(server.root, urllib.request.url2pathname(self.path.lstrip("/")))

@@ -64,6 +64,15 @@ def check_faults(root, local, scratch):
     return server
 
 
+def check_opening(server, scratch):
+    """With an index file, opening takes a request for the list, and one HEAD per file."""
+    args = ["run", f"{server.url}/h5", "--num-epochs=1", f"--index={os.path.join(scratch, 'opened')}"]
+    run(*args)
+    server.heads = 0
+    text = run(*args)
+    assert re.search("server: [1-9]\\d* requests, and 4 to open", text) and server.heads == 3, (server.heads, text)
+
+
 def check_links(root, server):
     """An HDF5 file on a server that refers to a file of this machine."""
     try:
@@ -299,6 +308,7 @@ def main():
         local, _ = checksums(f"{root}/one.weir", scratch)
         assert local == checksums(f"{root}/tf", scratch)[0]
         server = check_faults(root, local, scratch)
+        check_opening(server, scratch)
         check_links(root, server)
         check_anonymous(server, local, scratch)
         check_refusals(server)

@@ -217,6 +217,35 @@ Test(http, lists_skip_hostile_names)
     script_stop();
 }
 
+Test(http, files_are_identified_once)
+{
+    static const struct script_answer head[] = {
+        {"HTTP/1.1 200 x\r\nETag: \"v1\"\r\nContent-Length: 100\r\n\r\n", 0, SCRIPT_KEEP}};
+    static const struct script_answer broken[] = {{"", 0, SCRIPT_CLOSE}};
+    enum { FILES = 100 };
+    char *paths[FILES];
+    struct weir_origin *origin;
+    struct weir_err err = WEIR_ERR_NONE;
+    for (int fails = 0; fails < 2; fails++) {
+        int port = script_start(fails ? broken : head, 1);
+        for (int i = 0; i < FILES; i++)
+            cr_assert(asprintf(&paths[i], "http://127.0.0.1:%d/%d.weir", port, i) > 0);
+        cr_assert_eq(weir_remote_open(&origin, paths[0], &(struct weir_remote_config){0}, &err), 0, "%s", err.text);
+        if (fails)
+            origin->ops->cancel(origin);
+        weir_remote_identify_all(origin, paths, FILES);
+        for (int i = 0; i < FILES; i++) {
+            struct weir_file_id id;
+            cr_assert_eq(origin->ops->identify(origin, paths[i], false, &id, &err), fails ? -ECANCELED : 0);
+            cr_assert(fails || id.size_bytes == 100);
+            free(paths[i]);
+        }
+        cr_assert(fails || script_requests() == FILES, "%d requests", script_requests());
+        weir_origin_close(&origin);
+        script_stop();
+    }
+}
+
 static void *cancel_soon(void *user)
 {
     struct weir_origin *origin = user;
