@@ -121,7 +121,7 @@ static int64_t insert(struct weir_disk_cache *c, uint64_t key)
     pthread_mutex_lock(&c->inserting);
     int rc = weir_disk_lock(c->table, WEIR_DISK_LOCK_HEAD, F_WRLCK, true);
     if (rc < 0)
-        fail(c, rc);
+        fail(c, rc == -EAGAIN ? -EBUSY : rc);
     slot = rc < 0 ? -1 : find(c, key, &room); /* others may have inserted it */
     if (rc == 0 && slot < 0 && room >= 0) {
         const struct weir_disk_entry entry = {key, c->head.opened};

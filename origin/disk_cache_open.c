@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SIZE_MIN = 1 << 20, SLOT_BYTES = WEIR_DISK_SEGMENT + sizeof(struct weir_disk_entry) + 8 * WEIR_DISK_BLOCKS };
@@ -26,12 +27,16 @@ static const char magic[16] = "weir disk cache1";
 
 int weir_disk_lock(int table, int byte, int type, bool wait)
 {
+    enum { PAUSE_NS = 50 * 1000, TRIES = 10 * 1000 };
     struct flock lock = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-    int rc;
-    do
-        rc = fcntl(table, wait ? F_OFD_SETLKW : F_OFD_SETLK, &lock) == 0 ? 0 : -errno;
-    while (rc == -EINTR);
-    return rc == -EACCES ? -EAGAIN : rc;
+    for (int i = 0;; i++) {
+        int rc = fcntl(table, F_OFD_SETLK, &lock) == 0 ? 0 : -errno;
+        if (rc != -EAGAIN && rc != -EACCES)
+            return rc;
+        if (!wait || i == TRIES)
+            return -EAGAIN;
+        nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+    }
 }
 
 /* ---- the option ---- */
@@ -164,8 +169,9 @@ static int open_cache(struct weir_disk_cache *c, const char *text, struct weir_e
         return rc;
     posix_fadvise(c->data, 0, 0, POSIX_FADV_RANDOM); /* neighbouring slots belong to other files */
     if ((rc = weir_disk_lock(c->table, WEIR_DISK_LOCK_HEAD, F_WRLCK, true)) < 0)
-        return weir_err_set(err, rc, "--cache %s: its file system has no locks: %s; choose a folder on a local disk",
-                            folder, strerror(-rc));
+        return weir_err_set(err, rc, "--cache %s: cannot be locked: %s; %s", folder, strerror(-rc),
+                            rc == -EAGAIN ? "another process that uses it has been stopped; resume or end it"
+                                          : "choose a folder on a local disk");
     rc = use_head(c, size, folder, err);
     if (rc == 0 && (rc = weir_disk_lock(c->table, WEIR_DISK_LOCK_USE, F_RDLCK, true)) < 0)
         weir_err_set(err, rc, "--cache %s: cannot be locked: %s", folder, strerror(-rc));

@@ -43,8 +43,8 @@ struct weir_disk_cache {
     _Atomic uint64_t read_bytes, stored_bytes, full_bytes, damaged_blocks;
 };
 
-/* Locks a byte of the table; type F_UNLCK unlocks it. The kernel unlocks it when the process ends. Returns 0 or
- * -errno (-EAGAIN: it is locked, and wait is false). */
+/* Locks a byte of the table; type F_UNLCK unlocks it. The kernel unlocks it when the process ends. With wait, waits
+ * half a second or more, so that a stopped process stops no other one. Returns 0, or -errno (-EAGAIN: it is locked). */
 int weir_disk_lock(int table, int byte, int type, bool wait);
 
 #endif

@@ -6,6 +6,7 @@
 #include "pipeline/report/report_parts_priv.h"
 #include "prof/report/machine.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -75,7 +76,8 @@ static void print_disk_cache(FILE *out, const struct weir_report_server *server)
     fputc('\n', out);
     if (server->cache_errno != 0)
         fprintf(out, "warning: --cache stores nothing more: %s; %s\n", strerror((int)server->cache_errno),
-                weir_write_advice(-(int)server->cache_errno));
+                server->cache_errno == EBUSY ? "a process that uses it has been stopped"
+                                             : weir_write_advice(-(int)server->cache_errno));
 }
 
 static void print_server(FILE *out, const struct weir_report_server *server)

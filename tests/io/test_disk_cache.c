@@ -291,6 +291,20 @@ Test(disk_cache, sizes_are_checked)
     cr_assert_neq(access("c", F_OK), 0);
 }
 
+Test(disk_cache, a_stopped_process_stops_no_other_one)
+{
+    struct weir_disk_cache *cache = open_text(text);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    int fd = open(table_path, O_RDWR); /* as if another process was stopped while it had the lock */
+    store(cache, 1, LONG, 0, SEGMENT);
+    cr_assert_eq(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    store(cache, 1, LONG, SEGMENT, LONG - SEGMENT);
+    cr_assert_eq(counts_of(cache).error, -EBUSY);
+    cr_assert_eq(amount(cache, 1, LONG), (size_t)SEGMENT);
+    close(fd);
+    weir_disk_cache_close(&cache);
+}
+
 Test(disk_cache, a_limit_of_file_sizes_is_no_signal)
 {
     const struct rlimit limit = {1 << 20, 1 << 20};
