@@ -91,6 +91,8 @@ static int find_buffer(struct weir_ahead *a, const struct weir_extent *x)
 {
     int free_one = WEIR_AHEAD_NONE;
     const struct weir_ring_ops *ring = a->ops->ring;
+    if (a->planned == 0 && a->flying >= a->config.depth)
+        return WEIR_AHEAD_NONE; /* without a look at the disk */
     bool is_near = ring && ring->is_near && ring->is_near(a->ring, x->file, x->offset, x->length);
     for (int i = 0; i < a->n_buffers; i++) {
         if (!is_near && merge(a, &a->buffers[i], x))
