@@ -2,6 +2,8 @@
 #include "base/shortage.h"
 #include "base/threads.h"
 #include "origin/http_transfer_priv.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -51,18 +53,36 @@ static void count(_Atomic uint64_t *counter, uint64_t more)
 
 /* ---- attempts ---- */
 
+static int place_of(const struct weir_transfer *t)
+{
+    return (int)(t - t->http->transfers);
+}
+
 static void finish(struct weir_transfer *t)
 {
+    struct weir_client *http = t->http;
     t->state = WEIR_TRANSFER_DONE;
-    t->http->ready++;
+    t->next = NULL;
+    *http->done_end = t;
+    http->done_end = &t->next;
+    http->ready++;
     weir_transfer_free_headers(t);
+}
+
+static void make_idle(struct weir_transfer *t)
+{
+    t->state = WEIR_TRANSFER_IDLE;
+    t->next = t->http->idle;
+    t->http->idle = t;
 }
 
 static void begin(struct weir_transfer *t)
 {
     struct weir_client_response *r = &t->response;
-    r->rc = weir_transfer_prepare(t);
-    if (r->rc == 0 && curl_multi_add_handle(t->http->multi, t->easy) != CURLM_OK)
+    r->rc = t->easy || weir_transfer_open(t) ? weir_transfer_prepare(t) : weir_no_memory(&r->err);
+    if (t->attempt > 1)
+        weir_span(WEIR_STAGE_RETRY_PAUSE, t->end, t->begin);
+    if (r->rc == 0 && !weir_events_add(&t->http->events, place_of(t), t->easy))
         r->rc = weir_no_memory(&r->err);
     if (r->rc < 0) {
         finish(t);
@@ -73,27 +93,54 @@ static void begin(struct weir_transfer *t)
     count(&t->http->config.counts->requests, 1);
 }
 
+/* Returns how long the attempt took to connect, in ticks; 0 if the connection existed. */
+static uint64_t connecting(const struct weir_transfer *t, long connections)
+{
+    curl_off_t us = 0, tls_us = 0;
+    if (connections == 0)
+        return 0;
+    curl_easy_getinfo(t->easy, CURLINFO_CONNECT_TIME_T, &us);
+    curl_easy_getinfo(t->easy, CURLINFO_APPCONNECT_TIME_T, &tls_us);
+    us = tls_us > us ? tls_us : us;
+    return us > 0 ? (uint64_t)((double)us * 1000 / weir_clock_ns_per_tick()) : 0;
+}
+
+static void record_stages(struct weir_transfer *t, long connections, uint64_t now)
+{
+    uint64_t connected = t->begin + connecting(t, connections);
+    if (connected > t->begin)
+        weir_span(WEIR_STAGE_CONNECT, t->begin, connected);
+    if (!t->first)
+        return;
+    weir_span(WEIR_STAGE_FIRST_BYTE, connected < t->first ? connected : t->first, t->first);
+    weir_span(WEIR_STAGE_TRANSFER, t->first, now);
+}
+
 static void count_attempt(struct weir_transfer *t, bool again)
 {
     struct weir_client_counts *c = t->http->config.counts;
+    struct weir_client_response *r = &t->response;
     long connections = 0;
-    uint64_t now_ns = weir_clock_monotonic_ns();
+    uint64_t now = weir_clock_ticks();
     curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connections);
     count(&c->connections, connections > 0 ? (uint64_t)connections : 0);
-    count(&c->bytes, t->response.bytes);
+    count(&c->bytes, r->bytes);
     count(&c->retries, again);
-    count(&c->throttled, t->response.head.status == 429 || t->response.head.status == 503);
-    if (t->first_ns) {
-        count(&c->waited_ns, t->first_ns - t->begin_ns);
-        count(&c->transfer_ns, now_ns - t->first_ns);
+    count(&c->throttled, r->head.status == 429 || r->head.status == 503);
+    r->took_ns = weir_clock_to_ns(now - t->begin);
+    r->first_byte_ns = t->first ? weir_clock_to_ns(t->first - t->begin) : 0;
+    if (t->first) {
+        count(&c->waited_ns, r->first_byte_ns);
+        count(&c->transfer_ns, r->took_ns - r->first_byte_ns);
     }
+    record_stages(t, connections, now);
 }
 
 static void end_attempt(struct weir_transfer *t, int code)
 {
     struct weir_client *http = t->http;
     bool again = weir_transfer_judge(t, code) && t->attempt < http->config.attempts;
-    curl_multi_remove_handle(http->multi, t->easy);
+    weir_events_remove(&http->events, place_of(t), t->easy);
     http->active--;
     count_attempt(t, again);
     if (!again) {
@@ -101,6 +148,7 @@ static void end_attempt(struct weir_transfer *t, int code)
         return;
     }
     t->state = WEIR_TRANSFER_PAUSED;
+    t->end = weir_clock_ticks();
     t->resume_ns = weir_clock_monotonic_ns() + weir_client_pause_ns(http->config.pause_ns, t->attempt,
                                                                     t->response.head.retry_after_s, next_random(http));
     http->paused++;
@@ -108,14 +156,11 @@ static void end_attempt(struct weir_transfer *t, int code)
 
 static void end_attempts(struct weir_client *http)
 {
-    CURLMsg *message;
-    int left;
-    while ((message = curl_multi_info_read(http->multi, &left)) != NULL) {
+    CURL *easy;
+    int code;
+    while ((easy = weir_events_done(&http->events, &code)) != NULL) {
         struct weir_transfer *t = NULL;
-        CURLcode code = message->data.result;
-        if (message->msg != CURLMSG_DONE)
-            continue;
-        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+        curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
         end_attempt(t, code);
     }
 }
@@ -146,7 +191,7 @@ void weir_client_cancel(struct weir_client *http)
         if (t->state != WEIR_TRANSFER_FLYING && t->state != WEIR_TRANSFER_PAUSED)
             continue;
         if (t->state == WEIR_TRANSFER_FLYING) {
-            curl_multi_remove_handle(http->multi, t->easy);
+            weir_events_remove(&http->events, place_of(t), t->easy);
             http->active--;
         } else {
             http->paused--;
@@ -165,11 +210,12 @@ static bool must_stop(const struct weir_client *http)
 static int take_done(struct weir_client *http, struct weir_client_response *responses, int max)
 {
     int n = 0;
-    for (int i = 0; i < http->config.depth && n < max && http->ready > 0; i++) {
-        struct weir_transfer *t = &http->transfers[i];
-        if (t->state != WEIR_TRANSFER_DONE)
-            continue;
+    while (n < max && http->done) {
+        struct weir_transfer *t = http->done;
         struct weir_client_response *r = &responses[n++];
+        http->done = t->next;
+        if (!http->done)
+            http->done_end = &http->done;
         if (t->response.rc < 0) {
             free(t->response.body);
             t->response.body = NULL;
@@ -179,7 +225,7 @@ static int take_done(struct weir_client *http, struct weir_client_response *resp
         *r = t->response;
         t->response.body = NULL;
         t->capacity = 0;
-        t->state = WEIR_TRANSFER_IDLE;
+        make_idle(t);
         http->ready--;
     }
     return n;
@@ -187,7 +233,6 @@ static int take_done(struct weir_client *http, struct weir_client_response *resp
 
 static int advance(struct weir_client *http, int wait_ms)
 {
-    int running;
     uint64_t until_ns = weir_clock_monotonic_ns() + (uint64_t)wait_ms * 1000000;
     for (;;) {
         if (must_stop(http))
@@ -195,13 +240,12 @@ static int advance(struct weir_client *http, int wait_ms)
         uint64_t now_ns = weir_clock_monotonic_ns();
         int left_ms = now_ns < until_ns ? (int)((until_ns - now_ns) / 1000000) + 1 : 0;
         int slice_ms = resume(http, left_ms < SLICE_MS ? left_ms : SLICE_MS);
-        if (curl_multi_perform(http->multi, &running) != CURLM_OK)
-            return -EIO;
+        int rc = weir_events_run(&http->events, http->ready > 0 ? 0 : slice_ms);
+        if (rc < 0)
+            return rc;
         end_attempts(http);
         if (http->ready > 0 || left_ms == 0 || http->active + http->paused == 0)
             return 0;
-        if (curl_multi_poll(http->multi, NULL, 0, slice_ms, NULL) != CURLM_OK)
-            return -EIO;
     }
 }
 
@@ -216,17 +260,15 @@ int weir_client_wait(struct weir_client *http, struct weir_client_response *resp
 
 int weir_client_start(struct weir_client *http, const struct weir_client_request *request)
 {
-    for (int i = 0; i < http->config.depth; i++) {
-        struct weir_transfer *t = &http->transfers[i];
-        if (t->state != WEIR_TRANSFER_IDLE)
-            continue;
-        t->request = *request;
-        t->response = (struct weir_client_response){.tag = request->tag};
-        t->attempt = 0;
-        begin(t);
-        return 0;
-    }
-    return -EBUSY;
+    struct weir_transfer *t = http->idle;
+    if (!t)
+        return -EBUSY;
+    http->idle = t->next;
+    t->request = *request;
+    t->response = (struct weir_client_response){.tag = request->tag};
+    t->attempt = 0;
+    begin(t);
+    return 0;
 }
 
 int weir_client_do(struct weir_client *http, const struct weir_client_request *request,
@@ -251,6 +293,7 @@ int weir_client_open(struct weir_client **out, const struct weir_client_config *
     int rc = weir_client_ready(err);
     if (rc < 0)
         return rc;
+    weir_clock_init();
     struct weir_client *http = calloc(1, sizeof *http);
     if (!http)
         return weir_no_memory(err);
@@ -262,13 +305,13 @@ int weir_client_open(struct weir_client **out, const struct weir_client_config *
     c->stall_s = c->stall_s ? c->stall_s : STALL_S;
     c->pause_ns = c->pause_ns ? c->pause_ns : PAUSE_NS;
     http->random = weir_clock_monotonic_ns() | 1;
-    http->multi = curl_multi_init();
+    http->done_end = &http->done;
     http->transfers = calloc((size_t)c->depth, sizeof *http->transfers);
-    bool ok = http->multi && http->transfers &&
-              curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)c->depth) == CURLM_OK &&
-              curl_multi_setopt(http->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) == CURLM_OK;
-    for (int i = 0; i < c->depth && ok; i++)
-        ok = weir_transfer_open(&http->transfers[i], http);
+    bool ok = weir_events_open(&http->events) && http->transfers;
+    for (int i = c->depth - 1; i >= 0 && ok; i--) {
+        http->transfers[i].http = http;
+        make_idle(&http->transfers[i]);
+    }
     if (!ok) {
         weir_client_close(&http);
         return weir_no_memory(err);
@@ -286,7 +329,7 @@ void weir_client_close(struct weir_client **http)
         weir_client_cancel(h);
     for (int i = 0; i < h->config.depth && h->transfers; i++)
         weir_transfer_close(&h->transfers[i]);
-    curl_multi_cleanup(h->multi);
+    weir_events_close(&h->events);
     free(h->transfers);
     free(h);
     *http = NULL;

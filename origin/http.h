@@ -68,6 +68,7 @@ struct weir_client_response {
     struct weir_client_head head;
     uint8_t *body; /* owned by the caller; NULL if the request had a range. Followed by a zero byte */
     size_t bytes;
+    uint64_t first_byte_ns, took_ns; /* of the last attempt: from its start to its first byte (0 = none), to its end */
 };
 
 /* Starts a request. Returns -EBUSY if `depth` requests are in flight. */

@@ -38,8 +38,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
     struct weir_transfer *t = user;
     (void)size;
     t->http->has_answered = true;
-    if (t->first_ns == 0)
-        t->first_ns = weir_clock_monotonic_ns();
+    if (t->first == 0)
+        t->first = weir_clock_ticks();
     if (weir_client_head_line(&t->response.head, line, n))
         return n;
     t->response.rc = weir_err_set(&t->response.err, -EREMOTEIO, "the head of the server's response exceeds %d KiB",
@@ -109,6 +109,7 @@ static bool set_fixed_options(struct weir_transfer *t)
     SET(CURLOPT_WRITEFUNCTION, on_body);
     SET(CURLOPT_WRITEDATA, t);
     SET(CURLOPT_PRIVATE, t);
+    SET(CURLOPT_SHARE, t->http->events.share);
     SET(CURLOPT_ERRORBUFFER, t->error);
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_NOPROGRESS, 1L);
@@ -207,10 +208,10 @@ int weir_transfer_prepare(struct weir_transfer *t)
     r->err.code = 0;
     r->err.text[0] = '\0';
     t->head_checked = t->is_error = false;
-    t->first_ns = 0;
+    t->first = 0;
     t->error[0] = '\0';
     t->attempt++;
-    t->begin_ns = weir_clock_monotonic_ns();
+    t->begin = weir_clock_ticks();
     return r->rc = set_request(t);
 }
 
@@ -279,9 +280,8 @@ bool weir_transfer_judge(struct weir_transfer *t, int result)
 
 /* ---- opening ---- */
 
-bool weir_transfer_open(struct weir_transfer *t, struct weir_client *http)
+bool weir_transfer_open(struct weir_transfer *t)
 {
-    t->http = http;
     t->easy = curl_easy_init();
     return t->easy && set_fixed_options(t);
 }

@@ -3,6 +3,7 @@
 #ifndef WEIR_ORIGIN_HTTP_TRANSFER_PRIV_H
 #define WEIR_ORIGIN_HTTP_TRANSFER_PRIV_H
 
+#include "origin/http_events_priv.h"
 #include "origin/http_priv.h"
 
 struct curl_slist;
@@ -18,8 +19,9 @@ enum weir_transfer_state {
 
 /* A place for one request, which keeps its handle. */
 struct weir_transfer {
-    void *easy; /* CURL */
+    void *easy; /* CURL; NULL until the first request */
     enum weir_transfer_state state;
+    struct weir_transfer *next; /* IDLE, DONE: in its list */
     struct weir_client *http;
     struct weir_client_request request;
     struct weir_client_response response;
@@ -28,16 +30,16 @@ struct weir_transfer {
     uint64_t resume_ns;  /* PAUSED: when the next attempt begins */
     uint64_t body_bytes; /* expected; UINT64_MAX = unknown */
     bool head_checked, is_error;
-    uint64_t begin_ns, first_ns;
-    size_t capacity; /* of response.body */
+    uint64_t begin, first, end; /* ticks: of the attempt, its first byte (0 = none), and the end of the last attempt */
+    size_t capacity;            /* of response.body */
     char error[WEIR_TRANSFER_TEXT_BYTES], error_body[WEIR_TRANSFER_ERROR_BYTES];
     size_t error_bytes;
 };
 
 struct weir_client {
     struct weir_client_config config;
-    void *multi; /* CURLM */
-    struct weir_transfer *transfers;
+    struct weir_events events;
+    struct weir_transfer *transfers, *idle, *done, **done_end;
     bool has_answered;         /* a server has sent a head */
     int active, paused, ready; /* numbers of transfers in flight, paused, and done */
     uint64_t random;
@@ -46,7 +48,7 @@ struct weir_client {
 };
 
 /* Makes the handle. Returns false if memory is short; close it in any case. */
-bool weir_transfer_open(struct weir_transfer *transfer, struct weir_client *http);
+bool weir_transfer_open(struct weir_transfer *transfer);
 void weir_transfer_close(struct weir_transfer *transfer);
 
 /* Sets up the next attempt of the request. Returns 0 or the code in transfer->response. */

@@ -21,6 +21,10 @@ enum weir_loader_stage {
     WEIR_STAGE_HAND_OVER,       /* 03h_hand_to_gpu */
     WEIR_STAGE_GPU_DECODE,      /* 03i_gpu_decode */
     WEIR_STAGE_VIDEO_DECODE,    /* 03j_video_decode */
+    WEIR_STAGE_CONNECT,         /* 03k_connect: to a server; with TLS */
+    WEIR_STAGE_FIRST_BYTE,      /* 03l_first_byte: of a response, from the start of the request, after connecting */
+    WEIR_STAGE_TRANSFER,        /* 03m_transfer: of a response, from the first byte */
+    WEIR_STAGE_RETRY_PAUSE,     /* 03n_retry_pause: before a request is repeated */
     WEIR_STAGE_READ_ACTIONS,    /* 04_read_actions */
     WEIR_STAGE_TO_TENSOR,       /* 05_to_tensor_normalize */
     WEIR_STAGE_COLLATE,         /* 06_collate */
