@@ -1,6 +1,7 @@
 #include "base/threads.h"
 #include "io/ahead_priv.h"
 #include "io/file_set_priv.h"
+#include "weir/recorder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,12 +31,25 @@ static bool is_in_state(const struct weir_ahead_buffer *b, enum weir_ahead_state
 
 /* ---- planning (read-ahead thread only) ---- */
 
+static void forget_plan(struct weir_ahead *a, int buffer)
+{
+    int i = 0;
+    while (a->plans[i] != buffer)
+        i++;
+    a->plans[i] = a->plans[--a->planned];
+}
+
 static void free_unused(struct weir_ahead *a, struct weir_ahead_buffer *b)
 {
+    int buffer = (int)(b - a->buffers);
     if (b->refs > 0 || is_in_state(b, WEIR_AHEAD_FLYING))
         return;
-    a->planned -= is_in_state(b, WEIR_AHEAD_PLANNED);
+    if (is_in_state(b, WEIR_AHEAD_PLANNED))
+        forget_plan(a, buffer);
     set_state(b, WEIR_AHEAD_FREE);
+    b->next = a->free_buffer;
+    a->free_buffer = buffer;
+    a->n_busy--;
 }
 
 static void free_entry(struct weir_ahead *a, int i)
@@ -75,8 +89,8 @@ static uint64_t up(const struct weir_ahead *a, uint64_t at)
 static bool merge(const struct weir_ahead *a, struct weir_ahead_buffer *b, const struct weir_extent *x)
 {
     uint64_t begin = down(a, x->offset), end = up(a, x->offset + x->length);
-    if (!is_in_state(b, WEIR_AHEAD_PLANNED) || b->is_near || b->file != x->file || begin > b->end + a->gap_bytes ||
-        b->begin > end + a->gap_bytes)
+    size_t gap = atomic_load_explicit(&a->gap_bytes, memory_order_relaxed);
+    if (b->is_near || b->file != x->file || begin > b->end + gap || b->begin > end + gap)
         return false;
     begin = begin < b->begin ? begin : b->begin;
     end = end > b->end ? end : b->end;
@@ -87,23 +101,31 @@ static bool merge(const struct weir_ahead *a, struct weir_ahead_buffer *b, const
     return true;
 }
 
+/* Returns whether another read may be planned. While the number in flight may grow, the number of buffers with bytes
+ * that no taker wants yet is limited by it, too. */
+static bool may_plan(const struct weir_ahead *a)
+{
+    int limit = atomic_load_explicit(&a->limit, memory_order_relaxed);
+    return a->free_buffer != WEIR_AHEAD_NONE && a->planned + a->flying < limit &&
+           (!a->is_adaptive || a->n_busy < 2 * limit + a->config.takers);
+}
+
 static int find_buffer(struct weir_ahead *a, const struct weir_extent *x)
 {
-    int free_one = WEIR_AHEAD_NONE;
     const struct weir_ring_ops *ring = a->ops->ring;
     if (a->planned == 0 && a->flying >= a->config.depth)
         return WEIR_AHEAD_NONE; /* without a look at the disk */
     bool is_near = ring && ring->is_near && ring->is_near(a->ring, x->file, x->offset, x->length);
-    for (int i = 0; i < a->n_buffers; i++) {
-        if (!is_near && merge(a, &a->buffers[i], x))
-            return i;
-        if (free_one == WEIR_AHEAD_NONE && is_in_state(&a->buffers[i], WEIR_AHEAD_FREE))
-            free_one = i;
-    }
-    if (free_one == WEIR_AHEAD_NONE || a->planned + a->flying >= a->config.depth)
+    for (int i = 0; i < a->planned && !is_near; i++)
+        if (merge(a, &a->buffers[a->plans[i]], x))
+            return a->plans[i];
+    if (!may_plan(a))
         return WEIR_AHEAD_NONE;
+    int free_one = a->free_buffer;
     struct weir_ahead_buffer *b = &a->buffers[free_one];
     b->is_near = is_near;
+    a->free_buffer = b->next;
+    a->n_busy++;
     b->file = x->file;
     b->begin = down(a, x->offset);
     b->end = up(a, x->offset + x->length);
@@ -112,7 +134,7 @@ static int find_buffer(struct weir_ahead *a, const struct weir_extent *x)
     b->result = 0;
     atomic_store_explicit(&b->was_taken, false, memory_order_relaxed);
     set_state(b, WEIR_AHEAD_PLANNED);
-    a->planned++;
+    a->plans[a->planned++] = free_one;
     return free_one;
 }
 
@@ -228,12 +250,11 @@ static void start(struct weir_ahead *a, struct weir_ahead_buffer *b)
 
 static void start_planned(struct weir_ahead *a)
 {
-    for (int i = 0; i < a->n_buffers && a->planned > 0; i++) {
-        struct weir_ahead_buffer *b = &a->buffers[i];
-        if (!is_in_state(b, WEIR_AHEAD_PLANNED))
-            continue;
+    int n = a->planned;
+    a->planned = 0;
+    for (int i = 0; i < n; i++) {
+        struct weir_ahead_buffer *b = &a->buffers[a->plans[i]];
         set_state(b, WEIR_AHEAD_FLYING);
-        a->planned--;
         a->flying++;
         weir_counter_add(&a->reads, 1);
         start(a, b);
@@ -275,6 +296,15 @@ static void doze(struct weir_ahead *a)
         weir_eventcount_wait(&a->wake, key, a->pause_ns);
 }
 
+static void set_pace(struct weir_ahead *a)
+{
+    size_t gap_bytes;
+    if (!a->is_adaptive)
+        return;
+    atomic_store_explicit(&a->limit, a->ops->ring->pace(a->ring, &gap_bytes), memory_order_relaxed);
+    atomic_store_explicit(&a->gap_bytes, gap_bytes, memory_order_relaxed);
+}
+
 static void reap_some(struct weir_ahead *a)
 {
     uint32_t tags[64];
@@ -284,14 +314,17 @@ static void reap_some(struct weir_ahead *a)
         doze(a); /* the kernel temporarily lacks a resource */
     for (int i = 0; i < n; i++)
         reap(a, &a->buffers[tags[i]], results[i]);
+    set_pace(a);
 }
 
 static int open_ring(struct weir_ahead *a)
 {
     int rc = 0;
     if (a->ops->ring)
-        rc = a->ops->ring->open(&a->ring, a->config.set, a->config.depth, a->pool, a->pool_bytes, a->features,
-                                sizeof a->features, &a->open_err);
+        rc = a->ops->ring->open(&a->ring, a->config.set, a->config.depth, a->is_fixed, a->pool, a->pool_bytes,
+                                a->features, sizeof a->features, &a->open_err);
+    if (rc == 0)
+        set_pace(a);
     pthread_mutex_lock(&a->lock);
     a->is_open = true;
     a->open_rc = rc;
@@ -307,6 +340,8 @@ void *weir_ahead_main(void *user)
     pthread_setname_np(pthread_self(), "weir-ahead");
     if (open_ring(a) < 0)
         return NULL;
+    if (a->config.recorder && a->ops->is_remote)
+        weir_thread_attach(a->config.recorder, "weir-ahead", WEIR_ROLE_OTHER);
     bool more = true;
     a->pause_ns = PAUSE_MIN_NS;
     while (!atomic_load_explicit(&a->stop, memory_order_relaxed)) {
@@ -324,6 +359,7 @@ void *weir_ahead_main(void *user)
         reap_some(a);
     if (a->ops->ring)
         a->ops->ring->close(a->ring);
+    weir_thread_detach();
     return NULL;
 }
 

@@ -9,19 +9,21 @@
 
 #include <stdatomic.h>
 
+/* WEIR_IO_DEPTH: the default of engines that do not choose the number of reads in flight themselves. */
 enum { WEIR_IO_DEPTH_MAX = 1024, WEIR_IO_DEPTH = 64 };
 
 struct weir_ahead_config {
     const char *engine;
     struct weir_file_set *set;
-    int depth;  /* maximum number of reads in flight; 0: WEIR_IO_DEPTH. Reduced if the pool would be too large. */
+    int depth;  /* maximum number of reads in flight; 0: the engine's choice. Reduced if the pool would be too large. */
     int takers; /* number of threads that take tasks; each can hold one buffer */
     size_t extent_max; /* in bytes; longer extents are not read ahead */
     /* Stores the next extent of any task with an id of at least `from`. Returns 1; 0 if none exists yet (the function
      * is then called again); negative if there are no more. Task ids must never decrease. Called by the read-ahead
      * thread. */
     int (*next)(void *user, uint64_t from, uint64_t *task_id, struct weir_extent *extent);
-    const _Atomic uint64_t *taken; /* all tasks with a lower id have been taken */
+    struct weir_recorder *recorder; /* for the stages of requests to servers; may be NULL */
+    const _Atomic uint64_t *taken;  /* all tasks with a lower id have been taken */
     void *user;
 };
 
@@ -35,10 +37,12 @@ int weir_ahead_open(struct weir_ahead **out, const struct weir_ahead_config *con
 void weir_ahead_close(struct weir_ahead **ahead);
 
 struct weir_ahead_facts {
-    int depth;
-    size_t pool_bytes;
-    uint64_t reads, extents; /* totals so far: number of reads, and number of extents that were merged into them */
-    const char *features;    /* kernel features that the engine uses, or ""; owned by the read-ahead object */
+    int depth;     /* maximum number of reads in flight */
+    int in_flight; /* the number that is kept in flight at present; differs from depth if is_adaptive */
+    bool is_adaptive;
+    size_t pool_bytes, gap_bytes; /* gap_bytes: maximum gap between merged extents at present */
+    uint64_t reads, extents;      /* totals so far: number of reads, and number of extents that were merged into them */
+    const char *features;         /* kernel features that the engine uses, or ""; owned by the read-ahead object */
 };
 void weir_ahead_facts(struct weir_ahead *ahead, struct weir_ahead_facts *facts);
 

@@ -20,6 +20,7 @@ struct weir_ahead_buffer {
     _Atomic int state; /* enum weir_ahead_state; written only by the read-ahead thread */
     bool is_near;      /* the taker of its extent reads it: the buffer only counts it */
     int refs;          /* number of entries that use this buffer */
+    int next;          /* WEIR_AHEAD_FREE: next free buffer */
     int file;
     uint64_t begin, end; /* file offsets of the read; aligned to whole blocks for direct reads */
     uint64_t wanted_end; /* maximum end offset of its entries */
@@ -42,7 +43,10 @@ struct weir_ahead {
     struct weir_ahead_config config;
     const struct weir_io_ops *ops;
     size_t align, buffer_bytes, pool_bytes;
-    size_t gap_bytes; /* maximum gap between merged extents: reading it costs less than another read */
+    _Atomic size_t gap_bytes; /* maximum gap between merged extents: reading it costs less than another read */
+    _Atomic int limit;        /* number of reads to keep in flight, at most config.depth */
+    bool is_adaptive;         /* the engine changes them */
+    bool is_fixed;            /* the user chose the number of reads in flight */
     uint8_t *pool;
     int n_buffers, n_entries;
     struct weir_ahead_buffer *buffers;
@@ -59,6 +63,8 @@ struct weir_ahead {
     _Atomic bool stop;
     /* Owned by the read-ahead thread, except that any thread may read the atomic counters. */
     alignas(64) int free_entry, n_used; /* first free entry, number of used entries */
+    int free_buffer, n_busy;            /* first free buffer, number of the others */
+    int *plans;                         /* the planned buffers */
     int planned, flying;                /* numbers of buffers in these states */
     _Atomic uint64_t reads, extents;
     int came_back; /* number of entries returned since the thread's last pause */

@@ -9,10 +9,10 @@
 
 /* Asynchronous reads for read-ahead (ahead.c). All functions are called by one thread. */
 struct weir_ring_ops {
-    /* Opens a ring for at most depth reads in flight into pool, which must stay valid until close. Writes the names of
-     * the kernel features in use to features. */
-    int (*open)(void **ring, struct weir_file_set *set, int depth, uint8_t *pool, size_t pool_bytes, char *features,
-                size_t size, struct weir_err *err);
+    /* Opens a ring for at most depth reads in flight into pool, which must stay valid until close. is_fixed: the user
+     * chose the depth, so pace keeps it. Writes the names of the kernel features in use to features. */
+    int (*open)(void **ring, struct weir_file_set *set, int depth, bool is_fixed, uint8_t *pool, size_t pool_bytes,
+                char *features, size_t size, struct weir_err *err);
     void (*close)(void *ring);
     /* Makes the reads in flight complete soon, with -ECANCELED or any other result. NULL: they always do. */
     void (*cancel)(void *ring);
@@ -29,6 +29,9 @@ struct weir_ring_ops {
     int (*wait)(void *ring, uint32_t *tags, int *results, int max);
     /* Called once for each read with bytes, by the thread that first takes some of them. NULL = not needed. */
     void (*taken)(void *ring, int file, uint64_t offset, const uint8_t *bytes, size_t n);
+    /* Returns the number of reads to keep in flight, at most the ring's depth, and sets the maximum gap between extents
+     * that are merged. NULL: the depth, and gap_bytes below. */
+    int (*pace)(void *ring, size_t *gap_bytes);
 };
 
 struct weir_io_ops {

@@ -120,10 +120,11 @@ static void ring_close(void *user)
     free(ring);
 }
 
-static int ring_open(void **out, struct weir_file_set *set, int depth, uint8_t *pool, size_t pool_bytes, char *features,
-                     size_t size, struct weir_err *err)
+static int ring_open(void **out, struct weir_file_set *set, int depth, bool is_fixed, uint8_t *pool, size_t pool_bytes,
+                     char *features, size_t size, struct weir_err *err)
 {
     const char *how;
+    (void)is_fixed;
     struct ring *ring = calloc(1, sizeof *ring);
     if (!ring)
         return weir_err_set(err, -ENOMEM, "out of memory");

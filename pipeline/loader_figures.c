@@ -97,6 +97,7 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
     };
     weir_dataset_helper(s->setup.dataset, &counts->helper);
     weir_dataset_server(s->setup.dataset, &counts->server);
+    weir_reading_in_flight(s, counts);
     for (int i = 0; i < loader->n_contexts; i++) {
         struct weir_read_counts reads;
         weir_reader_counts(loader->workers[i].fetcher.reader, &reads);

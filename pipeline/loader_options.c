@@ -147,7 +147,8 @@ const struct weir_opt weir_loader_opts[] = {
      .details =
          "auto decides by the contents of the page cache, or by a short measurement. null serves bytes from memory."},
     {"io-depth", WEIR_OPT_INT, FIELD(io_depth), "N", "auto", "reads in flight ahead of workers", 1, WEIR_IO_DEPTH_MAX,
-     true, .zero_is_auto = true, .unit = "reads", .users = TRAIN & ~PYTHON, .details = "auto uses 64."},
+     true, .zero_is_auto = true, .unit = "reads", .users = TRAIN & ~PYTHON,
+     .details = "auto uses 64, and for files on servers as many as the measured throughput is worth."},
     {"direct", WEIR_OPT_FLAG, FIELD(direct), NULL, NULL, "reads that bypass the page cache (O_DIRECT)",
      .users = ALL & ~PYTHON},
     {"cold", WEIR_OPT_FLAG, FIELD(cold), NULL, NULL, "files dropped from the page cache first",

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/sysinfo.h"
 #include "datasets/hdf5/h5_read.h"
+#include "io/io.h"
 #include "prof/report/machine.h"
 
 #include <limits.h>
@@ -108,9 +109,12 @@ static void print_reading(FILE *out, const struct weir_loader_facts *facts, cons
     fprintf(out, "reads: %s%s", facts->io_used, o->loader.direct ? ", direct" : "");
     if (strcmp(facts->io_requested, facts->io_used) != 0)
         fprintf(out, " (%s: %s)", facts->io_requested, facts->io_why);
-    if (facts->io_depth > 0)
+    bool is_measured = weir_io_is_remote(facts->io_used) && o->loader.io_depth == 0;
+    if (facts->io_depth > 0 && is_measured)
+        fprintf(out, "; requests in flight chosen by measurement, at most %d", facts->io_depth);
+    else if (facts->io_depth > 0)
         fprintf(out, "; up to %d reads ahead of the workers", facts->io_depth);
-    if (facts->io_pool_bytes > 0)
+    if (facts->io_pool_bytes > 0 && !is_measured)
         fprintf(out, " in %s", weir_size((double)facts->io_pool_bytes).text);
     if (*facts->io_features)
         fprintf(out, ", %s", facts->io_features);

@@ -163,9 +163,9 @@ struct weir_loader_config {
     /* "pread", "mmap", "uring" or "null". "auto" (default) chooses according to the page cache or, if that does not
      * decide, by measuring. */
     const char *io;
-    int io_depth;        /* reads in flight, for an engine that reads ahead; 0 = 64 */
-    bool direct;         /* bypass the page cache (O_DIRECT) */
-    bool cold;           /* drop the dataset's files from the page cache before the first read */
+    int io_depth; /* reads in flight, for an engine that reads ahead; 0 = 64, for servers chosen by measurement */
+    bool direct;  /* bypass the page cache (O_DIRECT) */
+    bool cold;    /* drop the dataset's files from the page cache before the first read */
     const char *decoder; /* "turbo": the CPU; "nvjpeg": a GPU's JPEG engines; "hybrid": the JPEG engines, the CPU and,
                             if requested, the GPU's SMs; "null"; "auto" (default): "turbo" or, with a GPU, the fastest
                             in a test on frames of the dataset at open */
@@ -285,7 +285,7 @@ struct weir_loader_facts {
                     was requested by name); owned by the loader */
     const char *io_features;                                    /* kernel features in use; may be empty */
     const char *decoder_requested, *decoder_used, *decoder_why; /* the same for decoders */
-    int io_depth;         /* reads in flight by the read-ahead; 0 = no read-ahead */
+    int io_depth;         /* maximum number of reads in flight by the read-ahead; 0 = no read-ahead */
     size_t io_pool_bytes; /* memory used by the read-ahead */
     double io_cached;     /* fraction of the dataset in the page cache before the first read, estimated from 64 sampled
                              frames; -1 = unknown */
@@ -503,6 +503,9 @@ struct weir_loader_counts {
     int queue_min, queue_max; /* minimum and maximum number of ready batches since the last call with reset_extremes */
     struct weir_video_counts video;
     struct weir_server_counts server;
+    int in_flight, in_flight_most; /* requests to a server that read-ahead keeps in flight at present, and their bound;
+                                      0 = no server, or no read-ahead */
+    bool in_flight_fixed;          /* by config.io_depth */
 };
 void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes);
 

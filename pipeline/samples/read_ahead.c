@@ -139,6 +139,7 @@ int weir_read_ahead_open(struct weir_shared *s, struct weir_err *err)
         .takers = s->setup.config.num_workers,
         .extent_max = weir_read_plan_extent_max(r->plan),
         .next = weir_read_plan_next,
+        .recorder = s->recorder,
         .taken = &s->next_task,
         .user = r->plan,
     };
@@ -159,6 +160,17 @@ void weir_reading_close(struct weir_shared *s)
     weir_read_plan_close(&r->plan);
     free(r->samples);
     r->samples = NULL;
+}
+
+void weir_reading_in_flight(const struct weir_shared *s, struct weir_loader_counts *counts)
+{
+    struct weir_ahead_facts ahead;
+    if (!s->reading.ahead || !weir_io_is_remote(s->reading.used))
+        return;
+    weir_ahead_facts(s->reading.ahead, &ahead);
+    counts->in_flight = ahead.in_flight;
+    counts->in_flight_most = ahead.depth;
+    counts->in_flight_fixed = s->setup.config.io_depth > 0;
 }
 
 void weir_reading_facts(const struct weir_shared *s, struct weir_loader_facts *facts)

@@ -7,6 +7,7 @@
 #include "io/storage.h"
 
 struct weir_loader_facts;
+struct weir_loader_counts;
 struct weir_shared;
 struct weir_read_plan;
 
@@ -33,6 +34,8 @@ int weir_read_ahead_open(struct weir_shared *shared, struct weir_err *err);
 /* All workers must have ended and closed their readers. */
 void weir_reading_close(struct weir_shared *shared);
 
+/* Fills in the counts of requests in flight to a server. */
+void weir_reading_in_flight(const struct weir_shared *shared, struct weir_loader_counts *counts);
 void weir_reading_facts(const struct weir_shared *shared, struct weir_loader_facts *facts);
 double weir_reading_cached(struct weir_shared *shared);
 /* Measures the storage for this number of workers (io/storage.h). */
