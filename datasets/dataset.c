@@ -147,6 +147,7 @@ void weir_dataset_server(const struct weir_dataset *dataset, struct weir_server_
         .cache_stored_bytes = c.cache.stored_bytes,
         .cache_full_bytes = c.cache.full_bytes,
         .cache_damaged_blocks = c.cache.damaged_blocks,
+        .host = c.host,
         .cache_errno = (uint64_t)-c.cache.error,
     };
 }

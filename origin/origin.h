@@ -30,6 +30,7 @@ struct weir_origin {
 struct weir_origin_counts {
     uint64_t requests, bytes, retries, limited, connections, wait_ns, transfer_ns;
     struct weir_disk_counts cache;
+    const char *host; /* that gets the requests; owned by the origin; NULL = none */
 };
 
 /* A part of a file, and the memory for it. */

@@ -342,6 +342,7 @@ static void counts(const struct weir_origin *origin, struct weir_origin_counts *
         .connections = atomic_load_explicit(&c->connections, memory_order_relaxed),
         .wait_ns = atomic_load_explicit(&c->waited_ns, memory_order_relaxed),
         .transfer_ns = atomic_load_explicit(&c->transfer_ns, memory_order_relaxed),
+        .host = ((const struct weir_remote *)origin)->host,
     };
     if (r->cache)
         weir_disk_cache_counts(r->cache, &to->cache);

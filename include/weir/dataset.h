@@ -292,6 +292,7 @@ struct weir_server_counts {
     uint64_t cache_full_bytes;                /* not stored, because it was full */
     uint64_t cache_damaged_blocks; /* blocks of 4 KiB with wrong checksums, which were read from the server */
     uint64_t cache_errno;          /* errno that ended storing; 0 = none */
+    const char *host;              /* owned by the dataset; NULL = none */
 };
 void weir_dataset_server(const struct weir_dataset *dataset, struct weir_server_counts *counts);
 

@@ -274,7 +274,11 @@ struct weir_report_server {
     double wait_s, transfer_s; /* means: until the first byte, and from there to the last */
     /* The cache on disk; all 0 without one. */
     uint64_t cache_bytes, cache_stored_bytes, cache_full_bytes, cache_damaged_blocks;
-    uint64_t cache_errno; /* errno that ended storing; 0 = none */
+    uint64_t cache_errno;  /* errno that ended storing; 0 = none */
+    double in_flight;      /* mean number of requests in flight */
+    int limit, limit_most; /* number that read-ahead keeps in flight, at the end, and its bound; 0 = none */
+    bool limit_fixed;      /* by --io-depth */
+    char host[128];
 };
 
 struct weir_loader_report {

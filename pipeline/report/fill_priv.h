@@ -13,8 +13,8 @@ int weir_fill_sources(struct weir_report_sources *to, const struct weir_loader *
                       const struct weir_source_figures *now, const struct weir_source_figures *then);
 
 /* Fills in the reads through the HDF5 helper process. */
-void weir_fill_server(struct weir_report_server *to, const struct weir_server_counts *now,
-                      const struct weir_server_counts *then);
+void weir_fill_server(struct weir_report_server *to, const struct weir_loader_counts *now,
+                      const struct weir_loader_counts *then, double wall_s);
 void weir_fill_fallbacks(struct weir_report_fallbacks *to, const struct weir_loader_counts *now,
                          const struct weir_loader_counts *then, double wall_s);
 

@@ -146,9 +146,10 @@ int weir_fill_sources(struct weir_report_sources *to, const struct weir_loader *
 /* ---- servers ---- */
 
 /* The first window excludes the requests for opening, which are stated apart. */
-void weir_fill_server(struct weir_report_server *to, const struct weir_server_counts *now,
-                      const struct weir_server_counts *then)
+void weir_fill_server(struct weir_report_server *to, const struct weir_loader_counts *counts,
+                      const struct weir_loader_counts *before_counts, double wall_s)
 {
+    const struct weir_server_counts *now = &counts->server, *then = &before_counts->server;
     uint64_t before = then->requests ? then->requests : now->opening_requests;
     uint64_t all = now->requests - then->requests;
     to->requests = now->requests - before;
@@ -164,6 +165,13 @@ void weir_fill_server(struct weir_report_server *to, const struct weir_server_co
     to->cache_errno = now->cache_errno;
     if (all == 0)
         return;
+    to->limit = counts->in_flight;
+    to->limit_most = counts->in_flight_most;
+    to->limit_fixed = counts->in_flight_fixed;
+    snprintf(to->host, sizeof to->host, "%s", now->host ? now->host : "");
+    weir_text_printable(to->host);
+    if (wall_s > 0)
+        to->in_flight = (double)(now->wait_ns - then->wait_ns + now->transfer_ns - then->transfer_ns) / 1e9 / wall_s;
     to->wait_s = (double)(now->wait_ns - then->wait_ns) / 1e9 / (double)all;
     to->transfer_s = (double)(now->transfer_ns - then->transfer_ns) / 1e9 / (double)all;
 }

@@ -65,7 +65,7 @@ static void fill_counts(struct weir_loader_report *report, const struct weir_loa
     report->read_bytes = now->read_bytes - then->read_bytes;
     report->ahead_reads = now->ahead_reads - then->ahead_reads;
     weir_fill_fallbacks(&report->fallbacks, now, then, report->wall_s);
-    weir_fill_server(&report->server, &now->server, &then->server);
+    weir_fill_server(&report->server, now, then, report->wall_s);
     report->stored_pixels = now->decoded.stored_pixels - then->decoded.stored_pixels;
     report->decoded_pixels = now->decoded.decoded_pixels - then->decoded.decoded_pixels;
     report->chunks = (struct weir_chunk_counts){

@@ -86,10 +86,15 @@ static void print_server(FILE *out, const struct weir_report_server *server)
     if (server->requests == 0 && server->opening_requests == 0)
         return;
     fprintf(out,
-            "server: %" PRIu64 " requests, and %" PRIu64 " to open, over %" PRIu64 " connections; mean %s to the "
-            "first byte, then %s; %" PRIu64 " repeated, %" PRIu64 " refused by a limit (429, 503)\n",
-            server->requests, server->opening_requests, server->connections, weir_report_time(wait, server->wait_s),
-            weir_report_time(transfer, server->transfer_s), server->retries, server->limited);
+            "server: %" PRIu64 " requests, and %" PRIu64 " to open, over %" PRIu64 " connections%s%s; mean %s to the "
+            "first byte, then %s; %" PRIu64 " repeated, %" PRIu64 " refused by a limit (429, 503)",
+            server->requests, server->opening_requests, server->connections, *server->host ? " to " : "", server->host,
+            weir_report_time(wait, server->wait_s), weir_report_time(transfer, server->transfer_s), server->retries,
+            server->limited);
+    if (server->limit > 0)
+        fprintf(out, "; %.1f in flight on average, at most %d%s", server->in_flight, server->limit,
+                server->limit_fixed ? " (--io-depth)" : " at the end");
+    fputc('\n', out);
 }
 
 static void print_queue_and_io(FILE *out, const struct weir_loader_report *report)

@@ -327,10 +327,14 @@ Test(report, requests_are_counted_for_servers_only)
                                                  .limited = 2,
                                                  .connections = 65,
                                                  .wait_s = 0.05,
-                                                 .transfer_s = 0.001};
+                                                 .transfer_s = 0.001,
+                                                 .in_flight = 31.25,
+                                                 .limit = 80,
+                                                 .host = "a.example:81"};
     char *text = printed(report, WEIR_LANG_EN);
     cr_assert_null(strstr(none, "server:"));
-    cr_assert_not_null(strstr(text, "server: 700 requests, and 9 to open, over 65 connections;"), "%s", text);
+    cr_assert_not_null(strstr(text, "server: 700 requests, and 9 to open, over 65 connections to a.example:81;"), "%s",
+                       text);
     cr_assert_not_null(strstr(text, "3 repeated, 2 refused by a limit (429, 503)"), "%s", text);
     cr_assert_null(strstr(text, "cache:"));
     free(none);
