@@ -59,6 +59,12 @@
 #define WEIR_VERDICT_INDEX_S       1.0   /* seconds spent opening the dataset, to suggest --index */
 #define WEIR_VERDICT_INDEX_PART    0.10  /* of the report's time, spent opening the dataset, to suggest --index */
 
+#define WEIR_VERDICT_REFUSED 0.02 /* of the requests to a server, refused with 429 or 503 */
+#define WEIR_VERDICT_QUEUED  2.0  /* mean time to the first byte over the shortest; above it, requests queue */
+#define WEIR_VERDICT_IN_FLIGHT_FULL                                                                                    \
+    0.75 /* of the requests that read-ahead may keep in flight, in flight on average                                   \
+          */
+
 enum weir_cause {
     WEIR_CAUSE_CANNOT_TELL,
     WEIR_CAUSE_CONSUMER, /* the run is not data-bound */
@@ -86,6 +92,10 @@ enum weir_cause {
     WEIR_CAUSE_NEIGHBOURS,
     WEIR_CAUSE_MEMORY_BANDWIDTH,
     WEIR_CAUSE_COLD,
+    WEIR_CAUSE_FEW_IN_FLIGHT, /* requests to a server, by --io-depth or at the bound */
+    WEIR_CAUSE_SERVER_LATENCY,
+    WEIR_CAUSE_SERVER_BANDWIDTH, /* of the link or of the server */
+    WEIR_CAUSE_SERVER_LIMIT,     /* refusals: 429, 503 */
     WEIR_CAUSES
 };
 
@@ -172,6 +182,10 @@ struct weir_verdict_cause {
         struct {
             double first_rate, later_rate; /* images/s; later_rate is 0 without later epochs */
         } cold;
+        struct {
+            double first_byte_s, least_s; /* mean and min time to the first byte */
+            double bytes_per_s;
+        } server; /* for FEW_IN_FLIGHT and SERVER_* */
     };
 };
 
@@ -198,6 +212,8 @@ enum weir_advice_kind {
     WEIR_ADVICE_INDEX,      /* --index, which saves the result of opening the dataset */
     WEIR_ADVICE_KEY_FRAMES, /* encode the videos again, with a key frame every 2 pictures */
     WEIR_ADVICE_JPEGS,      /* convert the videos to JPEGs */
+    WEIR_ADVICE_IN_FLIGHT,  /* more requests in flight */
+    WEIR_ADVICE_NEAR,       /* --cache, which keeps what servers sent */
     WEIR_ADVICES
 };
 

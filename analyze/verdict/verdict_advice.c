@@ -365,6 +365,35 @@ static void advise_look_at(struct weir_verdict *verdict, const struct weir_loade
     add(verdict, &advice);
 }
 
+/* Suggests the number of requests in flight that hides their latency. */
+static void advise_in_flight(struct weir_verdict *verdict, const struct weir_loader_report *report,
+                             const struct weir_verdict_cause *cause)
+{
+    struct weir_change change = weir_change_no_server(&verdict->demands, report);
+    struct weir_advice advice;
+    (void)cause;
+    if (!predict(&advice, verdict, WEIR_ADVICE_IN_FLIGHT, &change))
+        return;
+    int depth = weir_verdict_in_flight(verdict, report, &advice.ratio);
+    snprintf(advice.flag, sizeof advice.flag, "--io-depth %d", depth);
+    if (depth > report->server.limit && advice.ratio >= WEIR_VERDICT_WORTH)
+        add(verdict, &advice);
+}
+
+static void advise_near(struct weir_verdict *verdict, const struct weir_loader_report *report,
+                        const struct weir_verdict_cause *cause)
+{
+    struct weir_change change = weir_change_no_server(&verdict->demands, report);
+    const struct weir_report_server *server = &report->server;
+    struct weir_advice advice;
+    bool has_cache = server->cache_bytes + server->cache_stored_bytes + server->cache_full_bytes > 0;
+    (void)cause;
+    if (has_cache || !predict(&advice, verdict, WEIR_ADVICE_NEAR, &change))
+        return;
+    snprintf(advice.flag, sizeof advice.flag, "--cache DIR");
+    add(verdict, &advice);
+}
+
 static void advise_hybrid(struct weir_verdict *verdict, const struct weir_loader_report *report,
                           const struct weir_verdict_cause *cause)
 {
@@ -461,6 +490,8 @@ static const struct {
     {WEIR_CAUSE_BIT(STORAGE) | WEIR_CAUSE_BIT(STORAGE_LATENCY) | WEIR_CAUSE_BIT(SLOW_CAMERA) |
          WEIR_CAUSE_BIT(SLOW_FILE) | WEIR_CAUSE_BIT(TOO_FEW_WORKERS),
      advise_more_workers},
+    {WEIR_CAUSE_BIT(FEW_IN_FLIGHT), advise_in_flight},
+    {WEIR_CAUSES_SERVER, advise_near},
     {WEIR_CAUSE_BIT(BUSY_WORKERS), advise_free_cores},
     {WEIR_CAUSE_BIT(STORAGE_TAIL) | WEIR_CAUSE_BIT(BURSTS), advise_more_batches},
     {WEIR_CAUSE_BIT(LIBRARY), advise_convert},

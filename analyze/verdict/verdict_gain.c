@@ -113,9 +113,12 @@ static double balanced(const struct weir_demands *d)
     return d->rate > 0 ? d->bound_rate / d->rate : 0;
 }
 
-/* Returns the gain if this resource had no bound, so that the lowest of the other bounds applies. */
-static double without(const struct weir_demands *d, enum weir_resource resource)
+/* Returns the gain if the resource of this cause had no bound, so that the lowest of the other bounds applies. */
+static double without(const struct weir_demands *d, enum weir_cause cause)
 {
+    enum weir_resource resource = cause == WEIR_CAUSE_BUS           ? WEIR_RESOURCE_BUS
+                                  : cause == WEIR_CAUSE_GPU_DECODER ? WEIR_RESOURCE_ENGINES
+                                                                    : WEIR_RESOURCE_CONSUMER;
     double next = INFINITY;
     for (int i = 0; i < WEIR_RESOURCES; i++)
         if (i != (int)resource && d->bound[i] > 0)
@@ -151,15 +154,19 @@ double weir_verdict_gain(const struct weir_verdict *verdict, const struct weir_v
             return cause->cold.later_rate / cause->cold.first_rate;
         change = weir_change_cheaper(d, 0, weir_demands_asleep_s(d));
         break;
+    case WEIR_CAUSE_FEW_IN_FLIGHT:
+    case WEIR_CAUSE_SERVER_LATENCY:
+    case WEIR_CAUSE_SERVER_BANDWIDTH:
+    case WEIR_CAUSE_SERVER_LIMIT:
+        change = weir_change_no_server(d, report);
+        break;
     case WEIR_CAUSE_LIBRARY:
         change = no_library(d);
         break;
     case WEIR_CAUSE_BUS:
-        return without(d, WEIR_RESOURCE_BUS);
     case WEIR_CAUSE_GPU_DECODER:
-        return without(d, WEIR_RESOURCE_ENGINES);
     case WEIR_CAUSE_CONSUMER:
-        return without(d, WEIR_RESOURCE_CONSUMER);
+        return without(d, cause->cause);
     case WEIR_CAUSE_SLOW_WORKER:
     case WEIR_CAUSE_BURSTS:
         return balanced(d);
@@ -178,9 +185,8 @@ double weir_verdict_gain(const struct weir_verdict *verdict, const struct weir_v
     case WEIR_CAUSE_MEMORY_BANDWIDTH:
         change = weir_change_cheaper(d, (1 - 1 / fmax(cause->share, 1)) * weir_demands_worker_cpu_s(d), 0);
         break;
-    case WEIR_CAUSE_CANNOT_TELL:
-    case WEIR_CAUSES:
-        return 0;
+    default:
+        return 0; /* cannot tell */
     }
     return weir_verdict_predict(verdict, &change, NULL);
 }

@@ -30,6 +30,10 @@ const char *weir_cause_name(enum weir_cause cause)
         [WEIR_CAUSE_NEIGHBOURS] = "neighbours",
         [WEIR_CAUSE_MEMORY_BANDWIDTH] = "memory-bandwidth",
         [WEIR_CAUSE_COLD] = "cold",
+        [WEIR_CAUSE_FEW_IN_FLIGHT] = "few-in-flight",
+        [WEIR_CAUSE_SERVER_LATENCY] = "server-latency",
+        [WEIR_CAUSE_SERVER_BANDWIDTH] = "server-bandwidth",
+        [WEIR_CAUSE_SERVER_LIMIT] = "server-limit",
     };
     return names[cause];
 }

@@ -39,6 +39,8 @@ static const struct {
     [WEIR_ADVICE_INDEX] = {"a saved index", NULL},
     [WEIR_ADVICE_KEY_FRAMES] = {"closer key frames", NULL},
     [WEIR_ADVICE_JPEGS] = {"a copy of JPEGs", NULL},
+    [WEIR_ADVICE_IN_FLIGHT] = {"more in flight", "hides the latency of requests"},
+    [WEIR_ADVICE_NEAR] = {"a cache on disk", "no requests after the first epoch"},
 };
 _Static_assert(sizeof advice_words / sizeof advice_words[0] == WEIR_ADVICES, "advice without words");
 

@@ -21,7 +21,10 @@
 #define WEIR_CAUSES_SERIAL  (WEIR_CAUSE_BIT(LIBRARY) | WEIR_CAUSE_BIT(GPU_DECODER) | WEIR_CAUSE_BIT(BUS))
 #define WEIR_CAUSES_STORAGE                                                                                            \
     (WEIR_CAUSE_BIT(STORAGE) | WEIR_CAUSE_BIT(STORAGE_BANDWIDTH) | WEIR_CAUSE_BIT(STORAGE_LATENCY) |                   \
-     WEIR_CAUSE_BIT(STORAGE_TAIL) | WEIR_CAUSE_BIT(SLOW_CAMERA) | WEIR_CAUSE_BIT(SLOW_FILE))
+     WEIR_CAUSE_BIT(STORAGE_TAIL) | WEIR_CAUSE_BIT(SLOW_CAMERA) | WEIR_CAUSE_BIT(SLOW_FILE) | WEIR_CAUSES_SERVER)
+#define WEIR_CAUSES_SERVER                                                                                             \
+    (WEIR_CAUSE_BIT(FEW_IN_FLIGHT) | WEIR_CAUSE_BIT(SERVER_LATENCY) | WEIR_CAUSE_BIT(SERVER_BANDWIDTH) |               \
+     WEIR_CAUSE_BIT(SERVER_LIMIT))
 
 /* Input of the rules. */
 struct weir_verdict_case {
@@ -44,6 +47,7 @@ struct weir_verdict_rule {
 const struct weir_verdict_rule *weir_verdict_rule_at(int i);
 
 bool weir_rule_cold(const struct weir_verdict_case *c, struct weir_verdict_cause *cause);
+bool weir_rule_server(const struct weir_verdict_case *c, struct weir_verdict_cause *cause);
 bool weir_rule_slow_camera(const struct weir_verdict_case *c, struct weir_verdict_cause *cause);
 bool weir_rule_slow_file(const struct weir_verdict_case *c, struct weir_verdict_cause *cause);
 bool weir_rule_tail(const struct weir_verdict_case *c, struct weir_verdict_cause *cause);
@@ -53,6 +57,9 @@ bool weir_rule_slow_decoding(const struct weir_verdict_case *c, struct weir_verd
 
 /* Whether a run with more workers was measured and gained nothing. */
 bool weir_verdict_workers_refuted(const struct weir_verdict_facts *facts);
+/* Whether the workers sleep in reads, or whether reads take most of the time of the few tasks for which batches wait.
+ */
+bool weir_verdict_waits_for_reads(const struct weir_verdict_case *c);
 /* Returns whether a few slow reads take most of the reading time. */
 bool weir_verdict_is_tail(const struct weir_loader_report *report);
 /* Returns the index of a camera whose images are far slower to decode than others and take much of the decoding time,
@@ -86,6 +93,11 @@ struct weir_change weir_change_free_cores(const struct weir_demands *d);
 struct weir_change weir_change_no_taker(const struct weir_demands *d, const struct weir_verdict_cause *cause,
                                         const struct weir_loader_report *report);
 /* Makes the slow camera or file as fast as the others. */
+/* Workers that no longer wait for requests to a server. */
+struct weir_change weir_change_no_server(const struct weir_demands *d, const struct weir_loader_report *report);
+/* Returns the number of requests in flight that gives this ratio of images/s to those now. Lowers the ratio to what the
+ * largest number gives. */
+int weir_verdict_in_flight(const struct weir_verdict *verdict, const struct weir_loader_report *report, double *ratio);
 struct weir_change weir_change_no_slow_source(const struct weir_demands *d, const struct weir_verdict_cause *cause);
 /* Return the seconds per image that workers spend computing, and those that they spend asleep or waiting for the HDF5
  * helper process. */

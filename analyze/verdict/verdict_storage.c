@@ -162,9 +162,7 @@ bool weir_verdict_is_tail(const struct weir_loader_report *report)
 
 /* ---- rules ---- */
 
-/* Whether the workers sleep in reads, or whether reads take most of the time of the few tasks for which batches wait.
- */
-static bool are_reads_waited_for(const struct weir_verdict_case *c)
+bool weir_verdict_waits_for_reads(const struct weir_verdict_case *c)
 {
     const struct weir_demands *d = c->demands;
     const struct weir_report_late *late = &c->report->late;
@@ -177,7 +175,7 @@ static bool are_reads_waited_for(const struct weir_verdict_case *c)
 
 bool weir_rule_slow_camera(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
-    return are_reads_waited_for(c) && fill_camera(&c->report->sources, false, cause);
+    return weir_verdict_waits_for_reads(c) && fill_camera(&c->report->sources, false, cause);
 }
 
 /* Applies if one file is far slower than the other files. */
@@ -188,7 +186,7 @@ bool weir_rule_slow_file(const struct weir_verdict_case *c, struct weir_verdict_
     double all_s = 0;
     for (int i = 0; i < sources->n_cameras; i++)
         all_s += sources->cameras[i].read.total_s;
-    if (!are_reads_waited_for(c) || sources->n_files == 0 || sources->files_read < 3 || all_s <= 0)
+    if (!weir_verdict_waits_for_reads(c) || sources->n_files == 0 || sources->files_read < 3 || all_s <= 0)
         return false;
     bool alone = sources->n_files < 2 || file->mean_s >= 3 * sources->files[1].mean_s;
     cause->share = fmin(file->mean_s * (double)file->count / all_s, 1);
@@ -201,7 +199,7 @@ bool weir_rule_slow_file(const struct weir_verdict_case *c, struct weir_verdict_
 
 bool weir_rule_tail(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
-    if (!are_reads_waited_for(c) || !weir_verdict_is_tail(c->report) || gives_no_more(c))
+    if (!weir_verdict_waits_for_reads(c) || !weir_verdict_is_tail(c->report) || gives_no_more(c))
         return false;
     const struct weir_report_row *row = weir_demands_row(c->report, "03c_read_bytes", WEIR_SIDE_WORKER);
     cause->share = slowest_tenth(row);
@@ -232,5 +230,5 @@ bool weir_rule_storage(const struct weir_verdict_case *c, struct weir_verdict_ca
     cause->share = c->demands->of.blocked;
     cause->storage.p50_s = row ? row->p50_s : 0;
     cause->storage.bytes_per_s = s > 0 ? (double)c->report->read_bytes / s : 0;
-    return are_reads_waited_for(c);
+    return weir_verdict_waits_for_reads(c);
 }

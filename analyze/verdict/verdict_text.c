@@ -206,6 +206,36 @@ static void say_storage(const struct telling *t, const struct weir_verdict_cause
             cause->storage.bytes_per_s / 1e6, words[cause->cause].more);
 }
 
+static void say_server(const struct telling *t, const struct weir_verdict_cause *cause)
+{
+    const struct weir_report_server *server = &t->report->server;
+    const char *host = *server->host ? server->host : "the server";
+    char a[24], b[24];
+    double wait = percent(cause->share);
+    time_text(a, cause->server.first_byte_s);
+    time_text(b, cause->server.least_s);
+    if (cause->cause == WEIR_CAUSE_FEW_IN_FLIGHT)
+        fprintf(t->out,
+                "too few requests to %s are in flight: %.0f on average, at most %d%s, with %s to the first byte; the "
+                "workers wait for them %.0f %% of their time",
+                host, server->in_flight, server->limit, server->limit_fixed ? " (--io-depth)" : "", a, wait);
+    else if (cause->cause == WEIR_CAUSE_SERVER_LATENCY)
+        fprintf(t->out,
+                "the latency of %s is the limit: %s to the first byte of a request; the workers wait for requests %.0f "
+                "%% of their time, with only %.0f in flight on average",
+                host, a, wait, server->in_flight);
+    else if (cause->cause == WEIR_CAUSE_SERVER_BANDWIDTH)
+        fprintf(t->out,
+                "the bandwidth of %s, or of the link to it, is the limit: %.1f MB/s; with %.0f requests in flight, the "
+                "first byte takes %s (at least %s), and the workers wait %.0f %% of their time",
+                host, cause->server.bytes_per_s / 1e6, server->in_flight, a, b, wait);
+    else
+        fprintf(t->out,
+                "%s limits the requests: it refused %.0f %% of them (429, 503), and the workers wait for requests %.0f "
+                "%% of their time",
+                host, percent((double)server->limited / (double)server->requests), wait);
+}
+
 static void say_tail(const struct telling *t, const struct weir_verdict_cause *cause)
 {
     char a[24], b[24];
@@ -384,6 +414,10 @@ static void (*const say[])(const struct telling *t, const struct weir_verdict_ca
     [WEIR_CAUSE_NEIGHBOURS] = say_neighbours,
     [WEIR_CAUSE_MEMORY_BANDWIDTH] = say_memory_bandwidth,
     [WEIR_CAUSE_COLD] = say_cold,
+    [WEIR_CAUSE_FEW_IN_FLIGHT] = say_server,
+    [WEIR_CAUSE_SERVER_LATENCY] = say_server,
+    [WEIR_CAUSE_SERVER_BANDWIDTH] = say_server,
+    [WEIR_CAUSE_SERVER_LIMIT] = say_server,
 };
 _Static_assert(sizeof say / sizeof say[0] == WEIR_CAUSES, "a cause without a sentence");
 

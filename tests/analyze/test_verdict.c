@@ -108,6 +108,40 @@ static void storage_by_the_byte(struct made *m)
     storage_is_far(m);
     m->report.storage.probe_small_s = 0.4e-3;
 }
+static void few_in_flight(struct made *m)
+{
+    verdict_add_server(m, 15.5, 16, 16);
+}
+static void requests_that_depend(struct made *m)
+{
+    verdict_add_server(m, 2, 64, 1000);
+}
+static void link_is_full(struct made *m)
+{
+    verdict_add_server(m, 60, 64, 1000);
+}
+static void requests_queue(struct made *m)
+{
+    verdict_add_server(m, 60, 64, 64);
+    verdict_row(m, "03l_first_byte")->min_s = 0.005;
+}
+static void server_refuses(struct made *m)
+{
+    verdict_add_server(m, 4, 4, 1000);
+    m->report.server.limited = 1600;
+}
+static void server_hardly_refuses(struct made *m)
+{
+    verdict_add_server(m, 60, 64, 1000);
+    m->report.server.limited = 160;
+}
+static void server_keeps_up(struct made *m)
+{
+    verdict_add_server(m, 16, 64, 1000);
+    struct weir_report_row row = *verdict_row(m, "03l_first_byte");
+    verdict_set_workers(m, 2, 9.8, 0, 0.05, 0.1);
+    m->report.prof.rows[m->report.prof.n_rows++] = row;
+}
 static void one_of_fifty_is_slow(struct made *m)
 {
     reads_sleep(m);
@@ -509,6 +543,13 @@ static const struct {
     {"storage that is far", storage_is_far, "storage-latency"},
     {"storage between the two", storage_is_between, "storage"},
     {"storage that gives more, but not for small reads", storage_by_the_byte, "storage"},
+    {"sixteen requests in flight", few_in_flight, "few-in-flight"},
+    {"requests that depend on each other", requests_that_depend, "server-latency"},
+    {"a full link", link_is_full, "server-bandwidth"},
+    {"requests that queue", requests_queue, "server-bandwidth"},
+    {"a server that refuses requests", server_refuses, "server-limit"},
+    {"a server that refuses one in a hundred", server_hardly_refuses, "server-bandwidth"},
+    {"a server that keeps up", server_keeps_up, "decode"},
     {"a tail", one_of_fifty_is_slow, "storage-tail"},
     {"reads that differ", reads_differ, "storage"},
     {"a slow camera", camera_is_slow, "slow-camera"},

@@ -42,6 +42,36 @@ Test(verdict_advice, a_cache_gives_no_more_than_the_step_allows)
     free(made);
 }
 
+/* Requests in flight follow the rate, with a quarter to spare, and the next resource limits the gain. */
+Test(verdict_advice, more_in_flight_are_what_the_gain_needs)
+{
+    struct made *made = verdict_decoding();
+    struct weir_verdict verdict;
+    char *text = NULL;
+    size_t size = 0;
+    verdict_add_server(made, 80, 80, 80);
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_assert_eq(verdict.causes[0].cause, WEIR_CAUSE_FEW_IN_FLIGHT);
+    const struct weir_advice *more = advice(&verdict, WEIR_ADVICE_IN_FLIGHT);
+    cr_assert_not_null(more);
+    cr_expect(more->ratio > 1.2 && more->ratio <= verdict.causes[0].gain + 1e-9, "%f", more->ratio);
+    int depth = atoi(more->flag + strlen("--io-depth "));
+    cr_expect(depth >= 1.25 * more->ratio * 80 && depth <= 1.25 * more->ratio * 80 + 1, "%s", more->flag);
+    FILE *out = open_memstream(&text, &size);
+    weir_verdict_lines(out, &verdict, &made->report);
+    fclose(out);
+    cr_expect_not_null(
+        strstr(text, "oo few requests to a.example are in flight: 80 on average, at most 80 (--io-depth)"), "%s", text);
+    free(text);
+    made->report.server.in_flight = made->report.server.limit = 900; /* 1,024 are the most */
+    weir_verdict_make(&verdict, &made->report, NULL);
+    more = advice(&verdict, WEIR_ADVICE_IN_FLIGHT);
+    cr_assert_not_null(more);
+    cr_expect_str_eq(more->flag, "--io-depth 1024");
+    cr_expect_float_eq(more->ratio, 1024.0 / 900, 1e-6);
+    free(made);
+}
+
 /* The hypervisor takes this time, so stopping processes on this machine would not give it back. */
 Test(verdict_advice, steal_is_not_blamed_on_processes)
 {
