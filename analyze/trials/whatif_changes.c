@@ -3,6 +3,7 @@
 #include "analyze/trials/whatif_priv.h"
 #include "base/resources.h"
 #include "base/text.h"
+#include "origin/url.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/samples/defaults.h"
 #include "weir/decoder.h"
@@ -229,6 +230,39 @@ static int change_warm(struct whatif *w)
         return 0;
     plan_of(w, change)->run.loader.cold = false;
     return measure(w, change, NULL);
+}
+
+/* Predicts epochs without requests to the server. Not checked, because it would store the dataset on this machine. */
+static void change_to_cached(struct whatif *w)
+{
+    struct weir_model_change numbers = WEIR_MODEL_AS_IT_IS;
+    struct weir_whatif_change *change =
+        weir_url_is(w->base.data) && !w->config->run.loader.cache ? begin(w, "a cache on disk, filled") : NULL;
+    if (!change)
+        return;
+    plan_of(w, change)->can_check = false;
+    numbers.asleep_times = 0;
+    snprintf(change->flag, sizeof change->flag, "--cache DIR");
+    simulate(w, change, &numbers);
+    snprintf(change->why, sizeof change->why, "not checked: it would store the files on this machine");
+}
+
+/* Varies the requests to a server that are in flight. */
+static int change_in_flight(struct whatif *w)
+{
+    enum { FIRST = 64, TIMES = 4, MOST = 1024 };
+    int now = w->config->run.loader.io_depth > 0 ? w->config->run.loader.io_depth : FIRST, rc = 0;
+    const int depths[] = {TIMES * now < MOST ? TIMES * now : MOST, now / TIMES};
+    for (int i = 0; i < 2 && rc == 0 && weir_url_is(w->base.data); i++) {
+        struct weir_whatif_change *change =
+            depths[i] > 0 && depths[i] != now ? begin(w, "%d requests in flight", depths[i]) : NULL;
+        if (!change)
+            continue;
+        plan_of(w, change)->run.loader.io_depth = depths[i];
+        snprintf(change->flag, sizeof change->flag, "--io-depth %d", depths[i]);
+        rc = measure(w, change, NULL);
+    }
+    return rc;
 }
 
 /* ---- workers and cores: how they share the machine ---- */
@@ -486,6 +520,7 @@ static void change_numbers(struct whatif *w)
     change_step(w, 0.5);
     if (!w->slow_start)
         change_step(w, 0);
+    change_to_cached(w);
 }
 
 static int change_frames(struct whatif *w)
@@ -500,8 +535,8 @@ static int change_frames(struct whatif *w)
 
 int whatif_predict(struct whatif *w)
 {
-    static int (*const parts[])(struct whatif * w) = {change_threads, change_warm,    change_frames,
-                                                      change_cache,   change_formats, change_gpu};
+    static int (*const parts[])(struct whatif * w) = {change_threads, change_in_flight, change_warm, change_frames,
+                                                      change_cache,   change_formats,   change_gpu};
     int rc = 0;
     whatif_progress(w, "measuring the cost of changes");
     change_numbers(w);

@@ -129,13 +129,16 @@ static int try_decoders(struct weir_tune *tune)
 
 static int try_depths(struct weir_tune *tune)
 {
-    static const int depths[] = {16, 256};
+    static const int reads[] = {16, 256}, requests[] = {128, 512}; /* to a server; automatic begins with 64 */
     struct weir_tune_setting setting = weir_tune_base(tune);
+    if (setting.engine < 0 && tune->space.n_engines == 1) /* no other one was tried */
+        setting.engine = 0;
+    const int *depths = setting.engine >= 0 && tune->space.remote[setting.engine] ? requests : reads;
     int rc = 0, i;
     if (setting.engine < 0 || !tune->space.deep[setting.engine] ||
         weir_tune_base_demands(tune)->of.blocked < WEIR_CLOSE)
         return 0;
-    for (size_t d = 0; d < sizeof depths / sizeof depths[0] && rc == 0 && !weir_tune_at_limit(tune); d++) {
+    for (size_t d = 0; d < sizeof reads / sizeof reads[0] && rc == 0 && !weir_tune_at_limit(tune); d++) {
         setting.depth = depths[d];
         rc = weir_tune_try(tune, &setting, "reads in flight", &i);
         if (rc == 0)
@@ -158,7 +161,7 @@ static int try_engines(struct weir_tune *tune)
                        100 * (gain - 1));
         return 0;
     }
-    for (int e = 0; e < tune->space.n_engines && rc == 0; e++) {
+    for (int e = 0; e < tune->space.n_engines && tune->space.n_engines > 1 && rc == 0; e++) {
         setting.engine = e;
         rc = weir_tune_try(tune, &setting, "another engine", &i);
         if (rc == 0)

@@ -36,12 +36,13 @@ struct weir_tune_space {
     int prefetch_max;
     int n_engines, n_decoders; /* the simplest engine is the first */
     const char *engines[WEIR_TUNE_NAMES], *decoders[WEIR_TUNE_NAMES];
-    bool maps[WEIR_TUNE_NAMES]; /* the engine's reads count as resident memory */
-    bool deep[WEIR_TUNE_NAMES]; /* the engine has a depth */
-    double file_bytes;          /* size of the dataset */
-    double cache_max;           /* max bytes of the decode cache; 0 = no cache */
-    double memory_max;          /* max bytes of the process; 0 = no limit */
-    double cpu_max;             /* max cores used by the process and its helpers; 0 = no limit */
+    bool maps[WEIR_TUNE_NAMES];   /* the engine's reads count as resident memory */
+    bool deep[WEIR_TUNE_NAMES];   /* the engine has a depth */
+    bool remote[WEIR_TUNE_NAMES]; /* the engine reads from a server */
+    double file_bytes;            /* size of the dataset */
+    double cache_max;             /* max bytes of the decode cache; 0 = no cache */
+    double memory_max;            /* max bytes of the process; 0 = no limit */
+    double cpu_max;               /* max cores used by the process and its helpers; 0 = no limit */
 };
 
 /* Results of one measurement. */

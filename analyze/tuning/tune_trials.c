@@ -153,6 +153,7 @@ static void list_engines(struct weir_tune_space *space, const char *path, bool d
             continue;
         space->maps[space->n_engines] = weir_io_maps(name);
         space->deep[space->n_engines] = weir_io_has_depth(name);
+        space->remote[space->n_engines] = weir_io_is_remote(name);
         space->engines[space->n_engines++] = name;
     }
 }
