@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/outputs.h"
 #include "cli/run/tune_print.h"
+#include "origin/url.h"
 #include "weir/base.h"
 
 #include <errno.h>
@@ -96,7 +97,7 @@ static int read_source(struct tune_session *s, const struct weir_command *comman
     s->cached = -1;
     int rc = weir_run_source(command, s->options, loader, s->data, NULL, &files, &bytes, err);
     s->trials.tune.space.file_bytes = (double)bytes;
-    if (rc == 0 && !loader->direct)
+    if (rc == 0 && !loader->direct && !weir_url_is(s->data))
         rc = weir_copy_warm(&files, &s->cached, err);
     weir_path_list_free(&files);
     return rc;

@@ -892,7 +892,7 @@ Test(verdict, the_sentence_has_the_figures_of_the_report)
         "usable cores busy, and JPEG decoding takes 95 % of the workers' CPU time.\n",
         "\n  decode cache            all frames fit in 859 MiB: 3.4 x (predicted), until the "
         "step is the limit, from the second epoch on; the first, which fills it, is slower  --decode-cache 859M\n",
-        "\n  half-size frames        fewer pixels to decode: 1.16 x (predicted)  --image-size 320x240\n",
+        "\n  half-size frames        fewer pixels to decode: 1.28 x (predicted)  --image-size 320x240\n",
         "the 40 % rule: decoding is 95 % of a sample's time, more than 40 %: store decoded or smaller frames, or fewer "
         "cameras\n",
         "\n  shares of the step: data wait 71.0 % | forward 20.0 % | batch release 1.0 % | unattributed 8.0 %\n",
