@@ -170,10 +170,10 @@ void weir_fill_server(struct weir_report_server *to, const struct weir_loader_co
     to->limit_fixed = counts->in_flight_fixed;
     snprintf(to->host, sizeof to->host, "%s", now->host ? now->host : "");
     weir_text_printable(to->host);
-    if (wall_s > 0)
-        to->in_flight = (double)(now->wait_ns - then->wait_ns + now->transfer_ns - then->transfer_ns) / 1e9 / wall_s;
     to->wait_s = (double)(now->wait_ns - then->wait_ns) / 1e9 / (double)all;
     to->transfer_s = (double)(now->transfer_ns - then->transfer_ns) / 1e9 / (double)all;
+    if (wall_s > 0)
+        to->in_flight = (to->wait_s + to->transfer_s) * (double)to->requests / wall_s;
 }
 
 /* ---- the HDF5 helper process ---- */

@@ -168,6 +168,36 @@ static void open_search(struct weir_tune *tune, struct machine *m)
     turns_left = -1;
 }
 
+/* A server, whose requests are slept for: with twice as many in flight, half as long. */
+static int measure_server(void *user, const struct weir_tune_setting *s, struct weir_tune_figures *f,
+                          struct weir_err *err)
+{
+    struct machine m = *(const struct machine *)user;
+    m.asleep_s *= 64.0 / (s->depth > 0 ? s->depth : 64);
+    return measure(&m, s, f, err);
+}
+
+Test(tune, requests_in_flight_are_varied_for_servers)
+{
+    static struct weir_tune tune;
+    struct machine m = {
+        .name = "a server", .cores = 2, .cpu_s = 1e-4, .asleep_s = 4e-3, .read_cpu = 0.1, .known = true};
+    struct weir_err err = WEIR_ERR_NONE;
+    bool tried_128 = false;
+    seed = 1;
+    open_search(&tune, &m);
+    tune.measure = measure_server;
+    tune.space.n_engines = 1;
+    tune.space.engines[0] = "http";
+    tune.space.deep[0] = tune.space.remote[0] = true;
+    cr_assert_eq(weir_tune_run(&tune, &err), 0, "%s", err.text);
+    for (int i = 0; i < tune.n; i++)
+        tried_128 |= tune.candidates[i].setting.depth == 128;
+    cr_assert(tried_128);
+    cr_assert_eq(tune.candidates[tune.chosen].setting.depth, 512);
+    weir_tune_free(&tune);
+}
+
 /* Returns the best rate of all settings within the limits, and counts these settings. */
 static double exhaustive(const struct machine *m, int *candidates)
 {

@@ -41,13 +41,15 @@ def check_faults(root, local, scratch):
     for name in ("one.weir", "tf", "h5"):
         remote, text = checksums(f"{server.url}/{name}", scratch)
         assert remote == local, f"{name}: other batches over HTTP"
-        assert "the files are on a server" in text and re.search(r"server: [1-9]\d* requests, and \d+ to open", text), text
+        assert "the files are on a server" in text and "03l_first_byte" in text and re.search(r"server: [1-9]\d* requests, and \d+ to open", text), text
     listed, _ = checksums(f"{server.url}/tf/index.json", scratch)
     assert listed == local, "other batches from a list"
     server.faults = True
     for name in ("one.weir", "h5"):
-        faulty, _ = checksums(f"{server.url}/{name}", scratch)
+        faulty, text = checksums(f"{server.url}/{name}", scratch)
         assert faulty == local, f"{name}: other batches from a server with faults"
+        limit = re.search(r"in flight on average, at most (\d+) at the end", re.sub(r"\s+", " ", text))
+        assert limit and int(limit[1]) < 64, f"refusals do not lower the requests in flight: {text}"
     server.faults = False
     before = server.requests
     index = os.path.join(scratch, "index")
