@@ -1,6 +1,6 @@
 /* jpeg_fast.h: replaces the expensive parts of libjpeg-turbo for baseline JPEGs with a single scan: Huffman decoding
  * (jpeg_huffman.c, jpeg_scan_x86.c), the inverse DCT (jpeg_idct_x86.c), and for 4:4:4, 4:2:2 and 4:2:0 also chroma
- * upsampling and colour conversion (jpeg_color_x86.c). The pixels are bit-exact with libjpeg-turbo's.
+ * upsampling and colour conversion (jpeg_color_rows.h). The pixels are bit-exact with libjpeg-turbo's.
  *
  * libjpeg-turbo calls its modules through structs of function pointers (jpegint.h). weir_jpeg_fast_begin, called
  * between jpeg_start_decompress and the first row, installs a different entropy decoder, block loop and row loop. If

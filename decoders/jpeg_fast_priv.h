@@ -145,7 +145,7 @@ void weir_jpeg_idct_1x1(const int16_t *block, const int16_t *quant, uint8_t *con
 void weir_jpeg_idct_dc(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
 #endif
 
-/* ---- colour conversion (jpeg_color_x86.c) ----
+/* ---- colour conversion (jpeg_color_rows.h) ----
  *
  * Converts rows of YCbCr samples to rows of pixels in one pass. Combines the "fancy" chroma upsampling (jdsample.c) and
  * the colour conversion (jdcolor.c) of libjpeg-turbo and is bit-exact with them. */
@@ -153,7 +153,7 @@ void weir_jpeg_idct_dc(const int16_t *block, const int16_t *quant, uint8_t *cons
 /* Chroma subsampling. */
 enum weir_jpeg_chroma { WEIR_JPEG_444, WEIR_JPEG_422, WEIR_JPEG_420 };
 
-/* Number of values that `sums` has before and after its row. Samples are read in groups of 32. The last group can
+/* Number of values that `sums` has before and after its row. Samples are read in groups of 32 or 64. The last group can
  * extend past the row but not past its allocation, because libjpeg-turbo pads sample rows to a multiple of 64
  * (alloc_sarray in jmemmgr.c). */
 enum { WEIR_JPEG_ROW_SLACK = 64 };
@@ -172,6 +172,11 @@ struct weir_jpeg_row {
 #if defined(__x86_64__)
 /* Requires AVX2. */
 void weir_jpeg_color_row(const struct weir_jpeg_row *row);
+
+/* What it calls; both give the same bytes. */
+bool weir_jpeg_color_has_avx512(void);
+void weir_jpeg_color_row_avx2(const struct weir_jpeg_row *row);
+void weir_jpeg_color_row_avx512(const struct weir_jpeg_row *row);
 #endif
 
 #endif

@@ -11,6 +11,11 @@
 #define AVX2   __attribute__((target("avx2")))
 #define INLINE static inline __attribute__((always_inline))
 
+/* For code that pixels_avx512.h serves too: the instruction set, a vector, and the name of its function. */
+#define TARGET  AVX2
+#define V(name) _mm256_##name
+typedef __m256i vec;
+
 enum { AT_ONCE = 32 };
 
 /* 32 columns as 16-bit values: the even columns 0, 2 .. and the odd columns 1, 3 .. */
@@ -21,6 +26,11 @@ struct halves {
 AVX2 INLINE __m256i load(const void *from)
 {
     return _mm256_loadu_si256((const __m256i *)from);
+}
+
+AVX2 INLINE void store(void *to, __m256i v)
+{
+    _mm256_storeu_si256((__m256i *)to, v);
 }
 
 AVX2 INLINE __m256i widen(const uint8_t *from)
