@@ -18,6 +18,35 @@ int weir_thread_start(pthread_t *thread, void *(*main)(void *), void *user)
     return -rc;
 }
 
+struct each {
+    int n;
+    void (*job)(void *user, int i);
+    void *user;
+    _Atomic int next;
+};
+
+static void *do_jobs(void *user)
+{
+    struct each *each = user;
+    for (int i; (i = atomic_fetch_add(&each->next, 1)) < each->n;)
+        each->job(each->user, i);
+    return NULL;
+}
+
+void weir_run_jobs(int threads, int n, void (*job)(void *user, int i), void *user)
+{
+    enum { MOST = 64 };
+    struct each each = {.n = n, .job = job, .user = user};
+    pthread_t others[MOST];
+    int started = 0;
+    threads = threads < n ? threads : n;
+    while (started < MOST && started < threads - 1 && weir_thread_start(&others[started], do_jobs, &each) == 0)
+        started++;
+    do_jobs(&each);
+    for (int i = 0; i < started; i++)
+        pthread_join(others[i], NULL);
+}
+
 void weir_pipe_signal_block(sigset_t *before)
 {
     sigset_t pipe_only;

@@ -11,6 +11,10 @@
 /* Starts a thread that blocks all signals, so that the program's own threads receive them. Returns 0 or -errno. */
 int weir_thread_start(pthread_t *thread, void *(*main)(void *), void *user);
 
+/* Calls job(user, i) for every i less than n, on at most `threads` threads, of which the caller's is one. Returns when
+ * all calls have returned. */
+void weir_run_jobs(int threads, int n, void (*job)(void *user, int i), void *user);
+
 /* Blocks SIGPIPE for the calling thread, so that a library that writes to a closed socket does not end the program.
  * restore takes such a signal if one is pending, and restores the mask. */
 void weir_pipe_signal_block(sigset_t *before);

@@ -1,6 +1,7 @@
 #include "cli/sysinfo.h"
 #include "base/resources.h"
 #include "base/version.h"
+#include "origin/url.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -172,7 +173,7 @@ static void type_by_number(const char *path, char *buf, size_t size)
 
 void weir_filesystem_of(const char *path, char *buf, size_t size)
 {
-    snprintf(buf, size, "unknown");
+    snprintf(buf, size, "%s", weir_url_is(path) ? "a server" : "unknown");
     struct stat st;
     char *real = realpath(path, NULL);
     FILE *mounts = fopen("/proc/self/mountinfo", "re");

@@ -26,7 +26,8 @@ void weir_sysinfo_read(struct weir_sysinfo *info);
 /* Writes the facts as members of the open object. */
 void weir_sysinfo_json(const struct weir_sysinfo *info, struct weir_json *json);
 
-/* Copies the type of the filesystem that contains path, such as "ext4", "overlay" or "nfs4", or "unknown". */
+/* Copies the type of the filesystem that contains path, such as "ext4", "overlay" or "nfs4"; "a server" for
+ * URLs, or "unknown". */
 void weir_filesystem_of(const char *path, char *buf, size_t size);
 
 /* Return the version, such as "0.2.0", and the build's git describe, which is "unknown" outside a checkout. */

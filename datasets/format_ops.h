@@ -6,6 +6,8 @@
 #include "datasets/index.h"
 #include "datasets/review.h"
 
+#include <string.h>
+
 struct weir_format_ops {
     const char *name, *summary;
     /* Returns true if files with this name (without folders) have this format. NULL: the format has only folders. */
@@ -25,7 +27,8 @@ struct weir_format_ops {
                     uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err);
     /* Finds the locations of a map's frames (map->located) by reading the file. Any thread, and several may find the
      * same at once. Returns 0 or a negative code. NULL: open() finds all. */
-    int (*find_frames)(const struct weir_file_index *file, struct weir_frame_map *map, struct weir_err *err);
+    int (*find_frames)(struct weir_origin *origin, const struct weir_file_index *file, struct weir_frame_map *map,
+                       struct weir_err *err);
     /* Reads a whole file and verifies the parts that loading frames does not verify, such as checksums of records.
      * Calls `damaged` for each damaged part. Returns 0 whether or not parts are damaged; the result of `damaged` if it
      * is nonzero; or a negative code with err (without the path) if the file cannot be read. Any thread. NULL: nothing
@@ -33,10 +36,13 @@ struct weir_format_ops {
     int (*check)(struct weir_origin *origin, const struct weir_dataset_file *file, weir_damaged_fn *damaged, void *user,
                  struct weir_err *err);
     /* Reports the faults of a dataset that loading its frames does not show. See weir_dataset_review. NULL: none. */
-    int (*review)(const struct weir_dataset_file *file, const char *episodes, weir_review_fn *found, void *user,
-                  struct weir_err *err);
+    int (*review)(struct weir_origin *origin, const struct weir_dataset_file *file, const char *episodes,
+                  weir_review_fn *found, void *user, struct weir_err *err);
     /* name of a companion file that belongs to the dataset; NULL: none */
     const char *beside;
+    /* Returns the file that stands for a folder with this name on a server, which contains it if it is a dataset. NULL:
+     * the name is that of a file. NULL instead of the function: the format has no folders on servers. */
+    const char *(*mark)(const char *name);
     bool reads_origins; /* opens files of an origin (origin/origin.h), not only of this machine */
     bool is_held;       /* open() holds a resource that its result depends on, so index files are never used */
 };
@@ -52,5 +58,16 @@ const struct weir_format_ops *weir_format_of_named(const char *path);
 const struct weir_format_ops *weir_file_format(const struct weir_file_index *file);
 /* Returns the format of an open folder that is a dataset as a whole, or NULL. */
 const struct weir_format_ops *weir_format_of_folder(int folder, const char *path);
+
+/* Returns the file that stands for a folder of this format on a server; NULL if the path is that of a file. */
+static inline const char *weir_format_mark(const struct weir_format_ops *format, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return format->mark ? format->mark(slash ? slash + 1 : path) : NULL;
+}
+/* Returns the format whose folders contain a file of this name ("meta/info.json"), or NULL. */
+const struct weir_format_ops *weir_format_of_mark(const char *name);
+/* Returns the format of a folder on a server, or NULL. */
+const struct weir_format_ops *weir_format_of_url(struct weir_origin *origin, const char *url);
 
 #endif

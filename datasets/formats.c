@@ -1,5 +1,7 @@
 /* The table of formats. */
 #include "datasets/format_ops.h"
+#include "origin/origin.h"
+#include "origin/url.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -51,7 +53,8 @@ int weir_dataset_review(const struct weir_dataset *dataset, int file, const char
                         void *user, struct weir_err *err)
 {
     const struct weir_format_ops *format = weir_file_format(&dataset->files[file]);
-    return format && format->review ? format->review(&dataset->files[file].file, episodes, found, user, err) : 0;
+    const struct weir_dataset_file *of = &dataset->files[file].file;
+    return format && format->review ? format->review(dataset->origin, of, episodes, found, user, err) : 0;
 }
 
 const struct weir_format_ops *weir_format_of_folder(int folder, const char *path)
@@ -60,6 +63,30 @@ const struct weir_format_ops *weir_format_of_folder(int folder, const char *path
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
         if (formats[i]->is_folder && formats[i]->is_folder(folder, name))
             return formats[i];
+    return NULL;
+}
+
+const struct weir_format_ops *weir_format_of_mark(const char *name)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        const char *mark = weir_format_mark(formats[i], "");
+        if (mark && strcmp(mark, name) == 0)
+            return formats[i];
+    }
+    return NULL;
+}
+
+const struct weir_format_ops *weir_format_of_url(struct weir_origin *origin, const char *url)
+{
+    for (size_t i = sizeof formats / sizeof formats[0]; i-- > 0;) {
+        char path[WEIR_URL_MAX];
+        struct weir_file_id id;
+        struct weir_err ignored = WEIR_ERR_NONE;
+        const char *mark = weir_format_mark(formats[i], url);
+        if (mark && weir_url_join(path, sizeof path, url, mark) &&
+            origin->ops->identify(origin, path, false, &id, &ignored) == 0)
+            return formats[i];
+    }
     return NULL;
 }
 

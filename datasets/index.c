@@ -5,6 +5,7 @@
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
 #include "origin/origin.h"
+#include "origin/url.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,23 +43,29 @@ static uint64_t hash_header(const char *path)
     return n > 0 ? weir_hash64(bytes, (size_t)n) : 0;
 }
 
-/* Like look_at, for a file of an origin. */
-static int ask_origin(struct weir_dataset_file *file, struct weir_origin *origin, const char *path,
+/* Like look_at, for a file of an origin. A folder has the identity of the file that stands for it. */
+static int ask_origin(struct weir_dataset_file *file, struct weir_origin *origin, const char *path, const char *mark,
                       struct weir_err *err)
 {
+    char inner[WEIR_URL_MAX];
     struct weir_file_id id = {0};
-    int rc = origin->ops->identify(origin, path, false, &id, err);
+    if (mark && !weir_url_join(inner, sizeof inner, path, mark))
+        return weir_err_set(err, -ENAMETOOLONG, "the path is too long");
+    int rc = origin->ops->identify(origin, mark ? inner : path, false, &id, err);
+    if (rc < 0 && mark)
+        weir_err_prefix(err, "%s", mark);
     if (rc == 0)
         *file = (struct weir_dataset_file){path, id.size_bytes, id.device, id.inode, id.mtime_ns, id.may_be_written};
     return rc;
 }
 
-int weir_file_identify(struct weir_file_index *file, struct weir_origin *origin, const char *path, struct weir_err *err)
+int weir_file_identify(struct weir_file_index *file, struct weir_origin *origin, const char *path, const char *mark,
+                       struct weir_err *err)
 {
     char *copy = strdup(path);
     if (!copy)
         return weir_no_memory(err);
-    int rc = origin ? ask_origin(&file->file, origin, copy, err) : look_at(&file->file, copy, err);
+    int rc = origin ? ask_origin(&file->file, origin, copy, mark, err) : look_at(&file->file, copy, err);
     if (rc < 0) {
         free(copy);
         return rc;
@@ -237,7 +244,8 @@ void weir_file_open(struct weir_file_result *result, const char *path, const str
         result->rc = weir_err_set(&result->err, -ENOTSUP,
                                   "%s files cannot be read from a server; copy them to this machine", format->name);
     else
-        result->rc = weir_file_identify(&result->file, opening->origin, path, &result->err);
+        result->rc =
+            weir_file_identify(&result->file, opening->origin, path, weir_format_mark(format, path), &result->err);
     result->file.format = format;
     if (result->rc == 0)
         result->rc = format->open(result, path, opening);

@@ -282,8 +282,9 @@ int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_confi
 /* Sorts by name, with sequences of digits by value, so that episode_10 follows episode_9. */
 void weir_path_list_sort(struct weir_path_list *list);
 
-/* Fills in the size, times and header hash of a file, and copies the path. origin: NULL = a file of this machine. */
-int weir_file_identify(struct weir_file_index *file, struct weir_origin *origin, const char *path,
+/* Fills in the size, times and header hash of a file, and copies the path. origin: NULL = a file of this machine. mark:
+ * the file that stands for a folder of an origin; NULL = the path is that of a file. */
+int weir_file_identify(struct weir_file_index *file, struct weir_origin *origin, const char *path, const char *mark,
                        struct weir_err *err);
 
 /* Rates how well a camera's name matches a requested name of `length` bytes: 2 = equal, 1 = "main" was requested and

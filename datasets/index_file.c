@@ -257,7 +257,7 @@ bool weir_index_file_find(const struct weir_index_file *index, struct weir_origi
     const struct entry *entry =
         index->n ? bsearch(&wanted, index->entries, (size_t)index->n, sizeof wanted, by_path) : NULL;
     struct weir_err err = WEIR_ERR_NONE;
-    if (!entry || weir_file_identify(file, origin, path, &err) < 0)
+    if (!entry || weir_file_identify(file, origin, path, NULL, &err) < 0)
         return false;
     const struct file_fields *head = entry->head;
     bool fine = head->size_bytes == file->file.size_bytes && head->mtime_ns == file->file.mtime_ns &&

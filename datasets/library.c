@@ -43,7 +43,7 @@ int weir_dataset_find_frames(struct weir_dataset *dataset, int episode, int came
         return 0;
     WEIR_ZONE(WEIR_STAGE_READ_BYTES);
     const struct weir_file_index *file = file_of(dataset, episode);
-    int rc = weir_file_format(file)->find_frames(file, &dataset->episodes[episode].maps[camera], err);
+    int rc = weir_file_format(file)->find_frames(dataset->origin, file, &dataset->episodes[episode].maps[camera], err);
     return rc < 0 ? rc : 1;
 }
 

@@ -60,6 +60,8 @@ static const struct weir_format_ops *format_of(const struct opener *o, const cha
         format = weir_format_of_folder(folder, path);
         close(folder);
     }
+    if (o->origin && !weir_format_of(path))
+        format = weir_format_of_url(o->origin, path);
     return format ? format : weir_format_of_named(path);
 }
 
@@ -175,11 +177,12 @@ static int thread_count(const struct opener *o)
     return threads < useful ? threads : useful;
 }
 
-/* Returns the number of threads started. If none was started, the caller's thread opens the files. */
+/* Returns the number of threads started. If none was started, the caller's thread opens the files. It remains free to
+ * end waits for a server. */
 static int start(struct opener *o, pthread_t *threads, int wanted)
 {
     int started = 0;
-    while (wanted > 1 && started < wanted && pthread_create(&threads[started], NULL, open_some, o) == 0)
+    while ((wanted > 1 || o->origin) && started < wanted && pthread_create(&threads[started], NULL, open_some, o) == 0)
         started++;
     return started;
 }
@@ -208,6 +211,13 @@ static int open_on_threads(struct weir_dataset *dataset, struct opener *o, struc
     return rc;
 }
 
+/* Returns whether the path is that of a dataset's folder on a server. */
+static bool is_folder(const char *path)
+{
+    const struct weir_format_ops *format = weir_format_of(path);
+    return !format || weir_format_mark(format, path);
+}
+
 int weir_open_files(struct weir_dataset *dataset, const struct weir_dataset_config *config, char **paths, int n,
                     struct weir_err *err)
 {
@@ -222,7 +232,7 @@ int weir_open_files(struct weir_dataset *dataset, const struct weir_dataset_conf
     o.done = calloc((size_t)n, sizeof *o.done);
     pthread_mutex_init(&o.lock, NULL);
     pthread_cond_init(&o.changed, NULL);
-    if (o.origin)
+    if (o.origin && !is_folder(paths[0]))
         weir_remote_identify_all(o.origin, paths, n);
     rc = o.results && o.done ? open_on_threads(dataset, &o, err) : weir_no_memory(err);
     pthread_cond_destroy(&o.changed);

@@ -1,5 +1,7 @@
 #include "datasets/parts.h"
 #include "base/grow.h"
+#include "origin/origin.h"
+#include "origin/url.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -48,6 +50,11 @@ struct weir_part weir_part_identify(const struct stat *st)
                               (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec};
 }
 
+struct weir_part weir_part_of(const struct weir_file_id *id)
+{
+    return (struct weir_part){id->size_bytes, id->device, id->inode, id->mtime_ns};
+}
+
 void weir_part_name(const struct weir_part_folder *folder, uint32_t number, char *text, size_t size)
 {
     uint64_t at[WEIR_PART_RANK_MAX];
@@ -66,7 +73,7 @@ void weir_part_path(const struct weir_parts *parts, uint32_t i, char *text, size
 {
     int f = 0;
     if (parts->names) {
-        snprintf(text, size, "%s/%s", parts->root, parts->names[i]);
+        weir_url_join(text, size, parts->root, parts->names[i]);
         return;
     }
     while (f + 1 < parts->n_folders && parts->folders[f + 1].first <= i)

@@ -42,6 +42,8 @@ int64_t weir_parts_add(struct weir_parts *parts, const char *path, const struct 
 int64_t weir_parts_add_file(struct weir_parts *parts, const char *name);
 struct stat;
 struct weir_part weir_part_identify(const struct stat *st);
+struct weir_file_id;
+struct weir_part weir_part_of(const struct weir_file_id *id);
 /* Writes the name of a chunk's file, such as "12.0.0.0" or "12/0/0/0". text and size are used as by snprintf. */
 void weir_part_name(const struct weir_part_folder *folder, uint32_t number, char *text, size_t size);
 /* Writes the path of part i. */

@@ -1,6 +1,5 @@
 /* Searches a folder for episodes. fts(3) is unsuitable, because it treats a failing readdir as the end of the folder:
  * part of a dataset would be missing without an error. */
-#include "base/grow.h"
 #include "datasets/format_ops.h"
 
 #include <dirent.h>
@@ -13,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 16 /* an error message contains this number */, FILES_MAX = 10 * 1000 * 1000 };
+enum { DEPTH_MAX = 16 /* an error message contains this number */ };
 
 /* Kinds of files in LeRobot datasets. Errors mention them if no dataset is found. */
 enum { FOREIGN_PARQUET, FOREIGN_MP4, FOREIGN };
@@ -39,17 +38,6 @@ static void note_foreign(struct walk *walk, const char *name)
     const char *dot = strrchr(name, '.');
     walk->foreign[FOREIGN_PARQUET] |= dot && strcmp(dot, ".parquet") == 0;
     walk->foreign[FOREIGN_MP4] |= dot && strcmp(dot, ".mp4") == 0;
-}
-
-int weir_path_list_add(struct weir_path_list *list, char *text)
-{
-    if (text && list->n < FILES_MAX && weir_grow(&list->paths, (size_t)list->n, sizeof *list->paths)) {
-        list->paths[list->n++] = text;
-        return 0;
-    }
-    int rc = list->n < FILES_MAX ? -ENOMEM : -EFBIG;
-    free(text);
-    return rc;
 }
 
 /* A lack of memory or descriptors is not the dataset's fault, so it ends the search even with --on-error skip. */
@@ -187,28 +175,6 @@ static int walk_folder(struct walk *walk, int parent, const char *name, const ch
         close(fd);
     }
     return rc;
-}
-
-/* Compares sequences of digits by value, so that episode_10 follows episode_9. */
-static int by_version(const void *a, const void *b)
-{
-    const char *left = *(char *const *)a, *right = *(char *const *)b;
-    int order = strverscmp(left, right);
-    return order ? order : strcmp(left, right);
-}
-
-void weir_path_list_sort(struct weir_path_list *list)
-{
-    if (list->n > 1)
-        qsort(list->paths, (size_t)list->n, sizeof *list->paths, by_version);
-}
-
-void weir_path_list_free(struct weir_path_list *list)
-{
-    for (int i = 0; i < list->n; i++)
-        free(list->paths[i]);
-    free(list->paths);
-    *list = (struct weir_path_list){0};
 }
 
 static int nothing_found(const struct walk *walk, const char *path, bool is_folder, struct weir_err *err)

@@ -11,6 +11,10 @@ int weir_remote_origin(const struct weir_dataset_config *config, struct weir_ori
 /* Ends the use of the configuration's callback, when opening is complete. origin may be NULL. */
 void weir_remote_opened(struct weir_origin *origin);
 
+/* Reads a file of at most 64 MiB of a server, with the endpoint and the callback of the configuration, whose path is
+ * the file's URL. The caller frees *text. Returns 0, or a negative code with err. */
+int weir_remote_text(const struct weir_dataset_config *config, char **text, size_t *n, struct weir_err *err);
+
 /* Returns the origin of an open dataset's files; NULL = this machine. */
 struct weir_origin *weir_dataset_origin(const struct weir_dataset *dataset);
 

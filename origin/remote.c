@@ -108,18 +108,42 @@ int weir_remote_wait(struct weir_remote *r, struct weir_client *http, struct wei
     }
 }
 
+/* Performs at most WEIR_REMOTE_DEPTH requests at once, whose tags are their numbers. */
+static void perform_all(struct weir_remote *r, const struct weir_client_request *requests, int n,
+                        struct weir_client_response *responses)
+{
+    struct weir_err why = WEIR_ERR_NONE;
+    struct weir_client *http = take_client(r, &why);
+    int rc = http ? 0 : -ENOMEM, flying = 0;
+    for (int i = 0; i < n; i++) {
+        responses[i] = (struct weir_client_response){.rc = -EINPROGRESS};
+        rc = rc < 0 ? rc : weir_client_start(http, &requests[i]);
+        flying += rc == 0;
+    }
+    while (flying > 0) {
+        struct weir_client_response done[16];
+        int found = weir_remote_wait(r, http, done, 16);
+        for (int i = 0; i < found; i++)
+            responses[done[i].tag] = done[i];
+        rc = found < 0 ? found : rc;
+        flying -= found < 0 ? flying : found;
+    }
+    for (int i = 0; i < n; i++)
+        if (responses[i].rc == -EINPROGRESS) {
+            responses[i].rc = why.code ? why.code : rc;
+            weir_err_set(&responses[i].err, responses[i].rc, "HTTP request: %s",
+                         why.code ? why.text : strerror(-responses[i].rc));
+        }
+    if (http && rc < 0)
+        weir_client_close(&http); /* requests may be in flight */
+    else if (http)
+        give_client(r, http);
+}
+
 int weir_remote_perform(struct weir_remote *r, const struct weir_client_request *request,
                         struct weir_client_response *response)
 {
-    *response = (struct weir_client_response){0};
-    struct weir_client *http = take_client(r, &response->err);
-    if (!http)
-        return response->rc = response->err.code ? response->err.code : -ENOMEM;
-    int rc = weir_client_start(http, request);
-    rc = rc < 0 ? rc : weir_remote_wait(r, http, response, 1);
-    if (rc < 0)
-        response->rc = weir_err_set(&response->err, rc, "HTTP request: %s", strerror(-rc));
-    give_client(r, http);
+    perform_all(r, request, 1, response);
     return response->rc;
 }
 
@@ -130,6 +154,15 @@ int weir_remote_get(struct weir_remote *r, const char *url, const char *path, co
     struct weir_client_request request = {.url = url, .wanted = {.limit = limit}};
     weir_remote_set_signature(&request, &s);
     return weir_remote_perform(r, &request, response);
+}
+
+void weir_remote_get_pages(struct weir_remote *r, const char *const *urls, int n, size_t limit,
+                           struct weir_client_response *responses)
+{
+    struct weir_client_request requests[WEIR_REMOTE_DEPTH];
+    for (int i = 0; i < n; i++)
+        requests[i] = (struct weir_client_request){.url = urls[i], .wanted = {.limit = limit}, .tag = (uint32_t)i};
+    perform_all(r, requests, n, responses);
 }
 
 /* ---- objects ---- */

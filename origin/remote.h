@@ -19,13 +19,25 @@ int weir_remote_open(struct weir_origin **out, const char *url, const struct wei
  * origin is cancelled. NULL = not any more. */
 void weir_remote_watch(struct weir_origin *origin, bool (*interrupted)(void *user), void *user);
 
-/* Receives a file of a list. url: its path, valid during the call. why_not: reason why its name cannot be used, or
- * NULL. Returns 0 or a negative code. */
-typedef int weir_remote_found_fn(void *user, const char *url, const char *why_not);
-/* Lists the files below a URL whose names (without folders) `wanted` accepts, in the server's order. The URL may be a
- * folder, or a list that ends in .json or .txt. */
-int weir_remote_list(struct weir_origin *origin, const char *url, bool (*wanted)(const char *name),
-                     weir_remote_found_fn *found, void *user, struct weir_err *err);
+/* What a search of a server's lists is for. */
+struct weir_remote_search {
+    /* Returns the length of the first part of a name that is a file, or a folder that is wanted as a whole; 0 for the
+     * folder that contains it; or -1. name: relative to a folder of the search; that of a folder if is_folder. */
+    int (*part)(const char *name, bool is_folder);
+    const char *hint; /* a folder with a folder of this name may be wanted as a whole; NULL = none */
+    bool (*is_whole)(void *user, const char *url);
+    /* Receives a path, which is valid during the call. why_not: reason why the name cannot be used, or NULL. The same
+     * folder can be found repeatedly. Returns 0 or a negative code. */
+    int (*found)(void *user, const char *url, const char *why_not);
+    void *user;
+};
+/* Lists the wanted files and folders below a URL, in any order. The URL may be a folder, or a list that ends
+ * in .json or .txt. */
+int weir_remote_list(struct weir_origin *origin, const char *url, const struct weir_remote_search *search,
+                     struct weir_err *err);
+/* If the server's lists contain all facts of files (S3), learns those of the files below a folder. Errors show when the
+ * files are identified. */
+void weir_remote_learn_below(struct weir_origin *origin, const char *url);
 
 /* Asks the server for the identities of all n files that no list has stated, many at once; files of which it fails to
  * learn it are asked for again when they are opened. */

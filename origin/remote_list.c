@@ -11,7 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 16, FOLDERS_MAX = 100 * 1000, NAMES_MAX = 10 * 1000 * 1000, PAGE_MAX_BYTES = 8 << 20 };
+enum {
+    DEPTH_MAX = 16,
+    FOLDERS_MAX = 100 * 1000,
+    NAMES_MAX = 10 * 1000 * 1000,
+    PAGE_MAX_BYTES = 8 << 20,
+    FOLDER_MAX_BYTES = 2 << 20
+};
 
 struct folder {
     char *url; /* ends with a slash */
@@ -20,13 +26,12 @@ struct folder {
 
 struct walk {
     struct weir_remote *remote;
-    bool (*wanted)(const char *name);
-    weir_remote_found_fn *found;
-    void *user;
+    const struct weir_remote_search *search;
     struct weir_err *err;
     const char *base; /* names are relative to it */
     int depth, names;
-    bool follow; /* into folders */
+    bool follow;   /* into folders */
+    bool has_hint; /* the folder contains search->hint */
     struct folder *folders;
     size_t n_folders, n_seen;
 };
@@ -35,7 +40,7 @@ static int report(struct walk *w, const char *url, const char *why_not)
 {
     if (++w->names > NAMES_MAX)
         return weir_err_set(w->err, -EFBIG, "the list has over %d names; choose a smaller folder", NAMES_MAX);
-    return w->found(w->user, url, why_not);
+    return w->search->found(w->search->user, url, why_not);
 }
 
 /* Reports a name that cannot be used. */
@@ -68,17 +73,24 @@ static int push_folder(struct walk *w, const char *url)
 static int take_name(void *user, const struct weir_listed *listed)
 {
     struct walk *w = user;
-    char encoded[3 * WEIR_URL_NAME_MAX + 1], url[WEIR_URL_MAX];
-    const char *slash = strrchr(listed->name, '/'), *last = slash ? slash + 1 : listed->name;
-    bool follow = listed->is_folder && w->follow;
-    if (!follow && (listed->is_folder || !w->wanted(last)))
+    const struct weir_remote_search *search = w->search;
+    char name[WEIR_URL_NAME_MAX + 1], encoded[3 * WEIR_URL_NAME_MAX + 1] = "", url[WEIR_URL_MAX];
+    int part = search->part(listed->name, listed->is_folder);
+    bool follow = part < 0 && listed->is_folder && w->follow;
+    w->has_hint |= listed->is_folder && search->hint && strcmp(listed->name, search->hint) == 0;
+    if (part < 0 && !follow)
         return 0;
-    bool safe = weir_name_is_safe(listed->name) && weir_url_encode(encoded, sizeof encoded, listed->name, true) &&
-                (!follow || !slash);
-    if (safe)
-        safe = (size_t)snprintf(url, sizeof url, "%s%s", w->base, encoded) < sizeof url - 1;
+    bool safe = weir_name_is_safe(listed->name) && !(follow && strchr(listed->name, '/'));
+    if (safe) {
+        snprintf(name, sizeof name, "%.*s", follow ? WEIR_URL_NAME_MAX : part, listed->name);
+        safe = weir_url_encode(encoded, sizeof encoded, name, true) &&
+               (size_t)snprintf(url, sizeof url, "%s%s", w->base, encoded) < sizeof url - 1;
+    }
     if (!safe)
         return report_unsafe(w, listed->name);
+    size_t n = strlen(url);
+    if (part == 0 && url[n - 1] == '/')
+        url[n - 1] = '\0';
     return follow ? push_folder(w, url) : report(w, url, NULL);
 }
 
@@ -120,20 +132,56 @@ static int read_list(struct walk *w, const char *url, bool may_be_missing)
     return rc;
 }
 
-static int read_folder(struct walk *w, const char *url)
+/* If the folder that was read is wanted as a whole, reports it instead of the folders in it. */
+static int check_whole(struct walk *w, const char *url, size_t folders_before)
 {
-    struct weir_client_response response;
-    int rc = get(w, url, &response);
+    char folder[WEIR_URL_MAX];
+    snprintf(folder, sizeof folder, "%.*s", (int)strlen(url) - 1, url);
+    if (!w->has_hint || !w->search->is_whole(w->search->user, folder))
+        return 0;
+    while (w->n_folders > folders_before)
+        free(w->folders[--w->n_folders].url);
+    return report(w, folder, NULL);
+}
+
+/* Reads the page of a folder, whose response has arrived. */
+static int read_page(struct walk *w, const char *url, struct weir_client_response *response)
+{
+    size_t before = w->n_folders;
+    int rc = response->rc;
+    if (rc == -EFBIG) /* it is too large to be read with others */
+        rc = get(w, url, response);
     w->base = url;
+    w->has_hint = false;
     if (rc < 0)
-        return fail(w, url, &response);
-    const char *text = response.body ? (const char *)response.body : "";
-    bool json = strcmp(response.head.type, "application/json") == 0; /* nginx's index in JSON */
-    rc = json ? weir_listing_json(text, response.bytes, take_name, w, w->err)
-              : weir_listing_html(text, response.bytes, take_name, w, w->err);
-    free(response.body);
+        return fail(w, url, response);
+    const char *text = response->body ? (const char *)response->body : "";
+    bool json = strcmp(response->head.type, "application/json") == 0; /* nginx's index in JSON */
+    rc = json ? weir_listing_json(text, response->bytes, take_name, w, w->err)
+              : weir_listing_html(text, response->bytes, take_name, w, w->err);
     if (rc < 0)
         weir_err_prefix(w->err, "%s", url);
+    return rc == 0 ? check_whole(w, url, before) : rc;
+}
+
+/* Reads the pages of several folders at once. */
+static int read_folders(struct walk *w)
+{
+    struct folder folders[WEIR_REMOTE_DEPTH];
+    const char *urls[WEIR_REMOTE_DEPTH];
+    struct weir_client_response responses[WEIR_REMOTE_DEPTH];
+    int n = 0, rc = 0;
+    for (; n < WEIR_REMOTE_DEPTH && w->n_folders > 0; n++) {
+        folders[n] = w->folders[--w->n_folders];
+        urls[n] = folders[n].url;
+    }
+    weir_remote_get_pages(w->remote, urls, n, n > 1 ? FOLDER_MAX_BYTES : WEIR_LIST_MAX_BYTES, responses);
+    for (int i = 0; i < n; i++) {
+        w->depth = folders[i].depth;
+        rc = rc == 0 ? read_page(w, urls[i], &responses[i]) : rc;
+        free(responses[i].body);
+        free(folders[i].url);
+    }
     return rc;
 }
 
@@ -150,12 +198,9 @@ static int walk_http(struct walk *w, const char *url)
         return rc;
     snprintf(list, sizeof list, "%.*s", (int)n, url);
     w->follow = true;
-    for (rc = push_folder(w, list); rc == 0 && w->n_folders > 0;) {
-        struct folder folder = w->folders[--w->n_folders];
-        w->depth = folder.depth;
-        rc = read_folder(w, folder.url);
-        free(folder.url);
-    }
+    rc = push_folder(w, list);
+    while (rc == 0 && w->n_folders > 0)
+        rc = read_folders(w);
     return rc;
 }
 
@@ -165,18 +210,25 @@ static int take_key(void *user, const struct weir_listed *listed)
 {
     struct walk *w = user;
     char url[WEIR_URL_MAX];
-    const char *slash = strrchr(listed->name, '/'), *last = slash ? slash + 1 : listed->name;
-    if (!w->wanted(last))
+    size_t before = strlen(w->base); /* all keys begin with the prefix, unless the server is at fault */
+    const char *name = strncmp(listed->name, w->base, before) == 0 ? listed->name + before : listed->name;
+    int part = w->search->part(name, false);
+    if (part < 0)
         return 0;
     bool safe = weir_name_is_safe(listed->name) &&
                 (size_t)snprintf(url, sizeof url, "s3://%s/%s", w->remote->bucket, listed->name) < sizeof url;
     if (!safe)
         return report_unsafe(w, listed->name);
-    struct weir_object *object = listed->has_facts ? weir_remote_object_at(w->remote, url, w->err) : NULL;
-    if (listed->has_facts && !object)
+    bool is_file = name[part] == '\0';
+    struct weir_object *object = listed->has_facts && is_file ? weir_remote_object_at(w->remote, url, w->err) : NULL;
+    if (listed->has_facts && is_file && !object)
         return -ENOMEM;
     if (object)
         weir_remote_learn(w->remote, object, &listed->facts);
+    url[strlen(url) - strlen(name) + (size_t)part] = '\0';
+    size_t n = strlen(url);
+    if (part == 0 && url[n - 1] == '/')
+        url[n - 1] = '\0';
     return report(w, url, NULL);
 }
 
@@ -187,8 +239,11 @@ static int walk_s3(struct walk *w, const char *path)
         signed_path[WEIR_URL_HOST_MAX + 2];
     const struct weir_remote *r = w->remote;
     struct weir_client_response response;
+    char base[WEIR_URL_MAX + 1];
     path += *path == '/';
     size_t n = strlen(path);
+    snprintf(base, sizeof base, "%s%s", path, n > 0 && path[n - 1] != '/' ? "/" : "");
+    w->base = base;
     int rc = weir_url_encode(prefix, sizeof prefix - 4, path, false) ? 0 : -ENAMETOOLONG;
     if (n > 0 && path[n - 1] != '/' && rc == 0)
         strcat(prefix, "%2F");
@@ -211,11 +266,10 @@ static int walk_s3(struct walk *w, const char *path)
     return rc;
 }
 
-int weir_remote_list(struct weir_origin *origin, const char *url, bool (*wanted)(const char *name),
-                     weir_remote_found_fn *found, void *user, struct weir_err *err)
+int weir_remote_list(struct weir_origin *origin, const char *url, const struct weir_remote_search *search,
+                     struct weir_err *err)
 {
-    struct walk w = {
-        .remote = (struct weir_remote *)origin, .wanted = wanted, .found = found, .user = user, .err = err};
+    struct walk w = {.remote = (struct weir_remote *)origin, .search = search, .err = err};
     struct weir_url parts;
     int rc = weir_url_parse(&parts, url, err);
     if (rc == 0)
@@ -224,4 +278,24 @@ int weir_remote_list(struct weir_origin *origin, const char *url, bool (*wanted)
         free(w.folders[--w.n_folders].url);
     free(w.folders);
     return rc;
+}
+
+/* ---- learning ---- */
+
+static int all_files(const char *name, bool is_folder)
+{
+    return is_folder ? -1 : (int)strlen(name);
+}
+
+static int ignore(void *user, const char *url, const char *why_not)
+{
+    (void)user, (void)url, (void)why_not;
+    return 0;
+}
+
+void weir_remote_learn_below(struct weir_origin *origin, const char *url)
+{
+    struct weir_err ignored = WEIR_ERR_NONE;
+    if (((struct weir_remote *)origin)->is_s3)
+        weir_remote_list(origin, url, &(struct weir_remote_search){.part = all_files, .found = ignore}, &ignored);
 }

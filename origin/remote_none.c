@@ -38,13 +38,17 @@ void weir_remote_identify_all(struct weir_origin *origin, char *const *paths, in
     (void)n;
 }
 
-int weir_remote_list(struct weir_origin *origin, const char *url, bool (*wanted)(const char *name),
-                     weir_remote_found_fn *found, void *user, struct weir_err *err)
+int weir_remote_list(struct weir_origin *origin, const char *url, const struct weir_remote_search *search,
+                     struct weir_err *err)
 {
     (void)origin;
     (void)url;
-    (void)wanted;
-    (void)found;
-    (void)user;
+    (void)search;
     return weir_client_ready(err);
+}
+
+void weir_remote_learn_below(struct weir_origin *origin, const char *url)
+{
+    (void)origin;
+    (void)url;
 }

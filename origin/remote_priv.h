@@ -79,5 +79,9 @@ int weir_remote_wait(struct weir_remote *remote, struct weir_client *http, struc
 /* Performs a request for a whole body of at most `limit` bytes. query: "" = none. The caller frees response->body. */
 int weir_remote_get(struct weir_remote *remote, const char *url, const char *path, const char *query, size_t limit,
                     struct weir_client_response *response);
+/* Performs at most WEIR_REMOTE_DEPTH unsigned requests for whole bodies of at most `limit` bytes. The caller frees the
+ * bodies. */
+void weir_remote_get_pages(struct weir_remote *remote, const char *const *urls, int n, size_t limit,
+                           struct weir_client_response *responses);
 
 #endif

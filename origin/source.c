@@ -6,14 +6,17 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     BLOCK = 64 << 10,
     BLOCKS = 32,
-    RUN_MAX = 16, /* blocks that one request fetches */
+    RUN_MAX = 16,  /* blocks that one request fetches */
+    WHOLE_MAX = 4, /* blocks of files that are fetched as a whole */
     HELD_MAX = 256,
-    HELD_MAX_BYTES = 64 << 20
+    HELD_MAX_BYTES = 64 << 20,
+    PIECE = 1 << 20
 };
 
 struct weir_source {
@@ -59,6 +62,27 @@ int weir_source_open(struct weir_source **out, struct weir_origin *origin, const
         source->id = *id;
     *out = source;
     return 0;
+}
+
+int weir_source_find(struct weir_source **out, struct weir_origin *origin, const char *path, struct weir_file_id *id,
+                     struct weir_err *err)
+{
+    struct stat st;
+    *out = NULL;
+    int rc = origin ? origin->ops->identify(origin, path, false, id, err) : 0;
+    rc = rc < 0 ? rc : weir_source_open(out, origin, path, id, err);
+    if (rc < 0 || origin)
+        return rc;
+    if (fstat((*out)->fd, &st) < 0)
+        rc = weir_err_set(err, -errno, "%s", strerror(errno));
+    else if (!S_ISREG(st.st_mode))
+        rc = weir_err_set(err, -EBADMSG, "is not a regular file");
+    if (rc < 0)
+        weir_source_close(out);
+    else
+        *id = (struct weir_file_id){(uint64_t)st.st_size, st.st_dev, st.st_ino,
+                                    (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec, false};
+    return rc;
 }
 
 void weir_source_close(struct weir_source **source)
@@ -108,7 +132,10 @@ static void keep(struct weir_source *s, uint64_t block, const uint8_t *bytes, si
 /* Fetches the block and the following ones: as many as are needed, and more if the file is read from front to back. */
 static int fetch_run(struct weir_source *s, uint64_t block, uint64_t last)
 {
-    uint64_t end = (s->id.size_bytes + BLOCK - 1) / BLOCK, n = last - block + 1;
+    uint64_t end = (s->id.size_bytes + BLOCK - 1) / BLOCK;
+    block = end <= WHOLE_MAX ? 0 : block;
+    last = end <= WHOLE_MAX ? end - 1 : last;
+    uint64_t n = last - block + 1;
     int sequential = block == s->run_end && s->run_length ? 2 * s->run_length : 1;
     n = n < (uint64_t)sequential ? (uint64_t)sequential : n;
     n = n < RUN_MAX ? n : RUN_MAX;
@@ -177,6 +204,34 @@ bool weir_source_is_remote(const struct weir_source *source)
     return source->fd < 0;
 }
 
+/* Reads the held ranges in pieces, because requests at once are faster than one long response. */
+static int fetch_held(struct weir_source *s)
+{
+    struct weir_origin_range *pieces;
+    struct weir_err ignored = WEIR_ERR_NONE;
+    size_t n = 0;
+    for (int i = 0; i < s->n_ranges; i++)
+        n += (s->ranges[i].length + PIECE - 1) / PIECE;
+    pieces = malloc((n ? n : 1) * sizeof *pieces);
+    n = 0;
+    for (int i = 0; i < s->n_ranges && pieces; i++)
+        for (size_t at = 0; at < s->ranges[i].length; at += PIECE) {
+            const struct weir_origin_range *r = &s->ranges[i];
+            pieces[n++] =
+                (struct weir_origin_range){r->offset + at, r->length - at < PIECE ? r->length - at : PIECE, r->to + at};
+        }
+    int rc = pieces ? s->origin->ops->read(s->origin, s->path, &s->id, pieces, (int)n, &ignored) : -ENOMEM;
+    free(pieces);
+    return rc;
+}
+
+static void drop_held(struct weir_source *s)
+{
+    free(s->held);
+    s->held = NULL;
+    s->n_ranges = 0;
+}
+
 void weir_source_announce(struct weir_source *s, const struct weir_origin_range *ranges, int n)
 {
     size_t total = 0;
@@ -184,9 +239,9 @@ void weir_source_announce(struct weir_source *s, const struct weir_origin_range 
         posix_fadvise(s->fd, (off_t)ranges[i].offset, (off_t)ranges[i].length, POSIX_FADV_WILLNEED);
     if (s->fd >= 0)
         return;
-    free(s->held);
-    s->held = NULL;
-    s->n_ranges = 0;
+    drop_held(s);
+    if (s->id.size_bytes <= (uint64_t)WHOLE_MAX * BLOCK)
+        return; /* the first read fetches all of it */
     for (int i = 0; i < n && s->n_ranges < HELD_MAX; i++) {
         const struct weir_origin_range *r = &ranges[i];
         bool inside = r->offset <= s->id.size_bytes && r->length <= s->id.size_bytes - r->offset;
@@ -195,14 +250,12 @@ void weir_source_announce(struct weir_source *s, const struct weir_origin_range 
         s->ranges[s->n_ranges++] = *r;
         total += r->length;
     }
-    s->held = total ? malloc(total) : NULL;
-    s->n_ranges = s->held ? s->n_ranges : 0;
-    uint8_t *to = s->held;
-    for (int i = 0; i < s->n_ranges; i++) {
+    uint8_t *to = s->held = total ? malloc(total) : NULL;
+    for (int i = 0; i < s->n_ranges && to; i++) {
         s->ranges[i].to = to;
         to += s->ranges[i].length;
     }
-    struct weir_err ignored = WEIR_ERR_NONE;
-    if (s->n_ranges && s->origin->ops->read(s->origin, s->path, &s->id, s->ranges, s->n_ranges, &ignored) < 0)
-        s->n_ranges = 0;
+    if (s->held && fetch_held(s) < 0)
+        drop_held(s);
+    s->n_ranges = s->held ? s->n_ranges : 0;
 }

@@ -11,6 +11,9 @@ struct weir_source;
 /* id: the identity that the file must have; used for origins only. Returns 0, or -errno with err (without the path). */
 int weir_source_open(struct weir_source **out, struct weir_origin *origin, const char *path,
                      const struct weir_file_id *id, struct weir_err *err);
+/* Identifies a regular file and opens it. Returns 0, or -errno with err (without the path). */
+int weir_source_find(struct weir_source **out, struct weir_origin *origin, const char *path, struct weir_file_id *id,
+                     struct weir_err *err);
 void weir_source_close(struct weir_source **source);
 
 /* Reads n bytes at offset. Returns 0; -ENODATA if the file ends before; or another -errno. Has the form of

@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const schemes[] = {"http://", "https://", "s3://"};
@@ -54,6 +55,16 @@ bool weir_url_encode(char *out, size_t size, const char *text, bool keep_slash)
         return false;
     out[n] = '\0';
     return true;
+}
+
+bool weir_url_join(char *out, size_t size, const char *base, const char *name)
+{
+    int used = snprintf(out, size, "%s/", base);
+    if (used < 0 || (size_t)used >= size)
+        return false;
+    if (strncmp(base, "http://", 7) == 0 || strncmp(base, "https://", 8) == 0)
+        return weir_url_encode(out + used, size - (size_t)used, name, true);
+    return (size_t)snprintf(out + used, size - (size_t)used, "%s", name) < size - (size_t)used;
 }
 
 bool weir_url_decode(char *text)

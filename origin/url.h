@@ -26,6 +26,8 @@ int weir_url_parse(struct weir_url *url, const char *text, struct weir_err *err)
 /* Percent-encodes all bytes except letters, digits, "-._~" and, if keep_slash, "/". Returns false if out is too small.
  */
 bool weir_url_encode(char *out, size_t size, const char *text, bool keep_slash);
+/* Writes BASE/NAME. If the base is an HTTP URL, the name is percent-encoded. Returns false if out is too small. */
+bool weir_url_join(char *out, size_t size, const char *base, const char *name);
 /* Decodes percent codes in place. Returns false for malformed codes and for %00. */
 bool weir_url_decode(char *text);
 

@@ -4,6 +4,7 @@
 #include "base/resources.h"
 #include "decoders/frame_kind.h"
 #include "io/storage.h"
+#include "origin/url.h"
 #include "pipeline/samples/probe.h"
 
 #include <errno.h>
@@ -206,7 +207,7 @@ int weir_copy_source_files(const struct weir_dataset *dataset, struct weir_path_
         struct weir_dataset_file file;
         weir_dataset_read_file(dataset, i, &file, path);
         *bytes += file.size_bytes;
-        rc = weir_path_list_add(files, strdup(file.path));
+        rc = weir_url_is(file.path) ? 0 : weir_path_list_add(files, strdup(file.path));
     }
     if (rc == 0)
         return 0;

@@ -213,7 +213,7 @@ static int add_candidates(struct weir_grid *grid, const struct weir_grid_config 
             struct weir_candidate candidate = {
                 .format = f, .cold = cold, .limit_candidate = -1, .default_candidate = c == 0};
             set_settings(&candidate.settings, lists, c);
-            if (!goes_together(&candidate.settings))
+            if (!goes_together(&candidate.settings) || (cold && config->formats[f].is_remote))
                 continue;
             struct weir_candidate *added = add_candidate(grid, &candidate, config, err);
             int limit = added && !cold ? limit_of(grid, added, config, err) : -1;

@@ -13,6 +13,7 @@ struct weir_grid_format {
     char what[64];     /* name in sentences, such as "jpeg in hdf5" */
     const char *path;  /* borrowed */
     bool is_source;    /* DATA itself, which is read with the data options */
+    bool is_remote;    /* on a server: the page cache does not contain it */
     uint64_t bytes;    /* size of all its files */
     double bytes_each; /* size per frame; 0 = unknown */
     int limit_batches; /* batches per epoch of candidates that are upper bounds; 0 = no such candidates */

@@ -7,6 +7,7 @@
 #include "cli/sysinfo.h"
 #include "convert/convert_dataset.h"
 #include "decoders/frame_kind.h"
+#include "origin/url.h"
 #include "weir/base.h"
 
 #include <errno.h>
@@ -341,7 +342,8 @@ static int add_format(struct bench_setup *setup, const struct wanted *w, int cam
                       ? 1
                       : (double)setup->options->sample / setup->source.episodes;
     format->bytes_each = setup->source.frames ? (double)format->bytes / ((double)setup->source.frames * part) : 0;
-    format->limit_batches = limit_batches(setup, format->bytes, cameras);
+    format->is_remote = is_source && weir_url_is(setup->data);
+    format->limit_batches = format->is_remote ? 0 : limit_batches(setup, format->bytes, cameras);
     return 0;
 }
 

@@ -106,7 +106,7 @@ void weir_hdf5_describe(struct weir_file_result *result, struct weir_hdf5_descri
     *result = (struct weir_file_result){0};
     *described = (struct weir_hdf5_described){0};
     result->rc = supplied ? take_identity(&result->file, supplied, path, &result->err)
-                          : weir_file_identify(&result->file, NULL, path, &result->err);
+                          : weir_file_identify(&result->file, NULL, path, NULL, &result->err);
     if (result->rc < 0)
         return;
     result->rc = weir_h5_open(&h5, path, &result->err);

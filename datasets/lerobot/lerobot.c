@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 64, FILES_PER_THREAD = 4 };
+enum { FILES_PER_THREAD = 4, REMOTE_THREADS = 64 };
 
 static bool is_dataset(int folder, const char *name)
 {
@@ -29,6 +29,12 @@ static bool is_dataset(int folder, const char *name)
     return false;
 }
 
+static const char *mark_of(const char *name)
+{
+    (void)name;
+    return "meta/info.json";
+}
+
 /* ---- episodes ---- */
 
 /* An episode after a thread has described it. */
@@ -38,7 +44,8 @@ struct outcome {
     char *why;
 };
 
-/* Episodes are described file by file, on several threads. The first error in the order of episodes ends the work on
+/* Episodes are described file by file, on several threads; the videos of a server are opened first, because they are
+ * shared. The first error in the order of episodes ends the work on
  * files that begin after it, so that the result does not depend on the threads. */
 struct work {
     struct weir_lerobot *lerobot;
@@ -46,8 +53,9 @@ struct work {
     struct outcome *outcomes; /* one per episode */
     int *firsts;              /* first episode of each run of episodes in one file */
     int n_runs;
-    _Atomic int next;
-    _Atomic int limit; /* no episode after this one is needed */
+    int n_videos;         /* videos to open first; 0 = each is opened when it is needed */
+    uint32_t first_video; /* part */
+    _Atomic int limit;    /* no episode after this one is needed */
 };
 
 static int describe_in(struct weir_lerobot_table *table, const struct weir_lerobot_episode *of,
@@ -101,27 +109,30 @@ static void describe_run(struct work *w, int first, int end)
         weir_lerobot_close_table(&table);
 }
 
-static void *describe_some(void *user)
+static void do_job(void *user, int i)
 {
     struct work *w = user;
-    for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->n_runs;)
-        if (w->firsts[i] <= atomic_load(&w->limit))
-            describe_run(w, w->firsts[i], w->firsts[i + 1]);
-    return NULL;
+    const struct weir_video_track *track;
+    struct weir_err shown_later = WEIR_ERR_NONE;
+    if (i < w->n_videos)
+        weir_lerobot_track(w->lerobot, w->first_video + (uint32_t)i, &track, &shown_later);
+    else if (w->firsts[i - w->n_videos] <= atomic_load(&w->limit))
+        describe_run(w, w->firsts[i - w->n_videos], w->firsts[i - w->n_videos + 1]);
 }
 
+/* Threads that open files of a server mostly wait, so there are more of them than cores. */
 static void describe_all(struct work *w)
 {
-    pthread_t threads[THREADS_MAX];
-    int wanted = w->config->threads > 0 ? w->config->threads : weir_cores_usable(), started = 0;
+    const struct weir_lerobot *lerobot = w->lerobot;
+    int threads = w->config->threads > 0 ? w->config->threads : weir_cores_usable();
     int useful = w->n_runs / FILES_PER_THREAD;
-    wanted = wanted < THREADS_MAX ? wanted : THREADS_MAX;
-    wanted = wanted < useful ? wanted : useful;
-    while (started < wanted - 1 && weir_thread_start(&threads[started], describe_some, w) == 0)
-        started++;
-    describe_some(w);
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+    for (int i = 0; i < lerobot->n_episodes && lerobot->origin; i++)
+        w->first_video = lerobot->episodes[i].part >= w->first_video ? lerobot->episodes[i].part + 1 : w->first_video;
+    w->n_videos = lerobot->origin ? (int)(lerobot->parts->n - w->first_video) : 0;
+    weir_run_jobs(lerobot->origin    ? REMOTE_THREADS
+                  : threads < useful ? threads
+                                     : useful,
+                  w->n_videos + w->n_runs, do_job, w);
 }
 
 /* Moves an episode to the file's index. */
@@ -186,7 +197,7 @@ static void take_parts(struct weir_file_index *file, struct weir_lerobot *lerobo
 static int open_dataset(struct weir_file_result *result, const char *path, struct weir_opening *opening)
 {
     struct weir_lerobot lerobot;
-    int rc = weir_lerobot_open(&lerobot, path, &result->err);
+    int rc = weir_lerobot_open(&lerobot, opening->origin, path, &result->err);
     if (rc == 0 && opening->config->episodes)
         rc = weir_lerobot_choose_episodes(&lerobot, opening->config->episodes, &result->err);
     if (rc == 0 && opening->config->columns)
@@ -213,5 +224,7 @@ const struct weir_format_ops weir_format_lerobot = {
     .find_frames = weir_lerobot_find_images,
     .read_row = weir_lerobot_read_row,
     .review = weir_lerobot_review,
+    .mark = mark_of,
+    .reads_origins = true,
     .is_held = true,
 };

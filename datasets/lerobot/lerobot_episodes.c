@@ -2,7 +2,10 @@
  * version 3.0. */
 #include "base/grow.h"
 #include "base/shortage.h"
+#include "base/threads.h"
 #include "datasets/lerobot/lerobot_priv.h"
+#include "origin/remote.h"
+#include "origin/source.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,12 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
 #define LINES "meta/episodes.jsonl"
-enum { EPISODES_MAX = 10 * 1000 * 1000, CHUNKS_MAX = 100000 };
+enum { EPISODES_MAX = 10 * 1000 * 1000, CHUNKS_MAX = 100000, AHEAD_MAX = 32 };
 
 static int add_episode(struct weir_lerobot *lerobot, const struct weir_lerobot_episode *episode, struct weir_err *err)
 {
@@ -208,36 +210,107 @@ static int read_table(const struct table *table)
     return rc == 0 ? read_clips(table, first) : rc;
 }
 
-/* Reads one file of the table. Returns 1, 0 if it does not exist, or negative. */
-static int read_file(struct weir_lerobot *lerobot, int chunk, int file, struct weir_err *err)
+/* A file of the table that may exist. */
+struct table_file {
+    struct weir_lerobot *lerobot;
+    char name[96];
+    struct weir_parquet *parquet; /* NULL with rc 0 = it does not exist */
+    int rc;
+    struct weir_err err;
+};
+
+static bool is_needed(const char *column)
 {
-    char name[96], path[WEIR_PART_PATH_MAX];
+    bool needed = strcmp(column, "tasks") == 0 || strncmp(column, "videos/", 7) == 0;
+    for (int i = 0; i < COLUMNS; i++)
+        needed = needed || strcmp(column, column_names[i]) == 0;
+    return needed;
+}
+
+static void open_file(void *user, int i)
+{
+    struct table_file *file = (struct table_file *)user + i;
+    char path[WEIR_PART_PATH_MAX];
     struct weir_err why = WEIR_ERR_NONE;
-    snprintf(name, sizeof name, "meta/episodes/chunk-%03d/file-%03d.parquet", chunk, file);
-    snprintf(path, sizeof path, "%s/%s", lerobot->path, name);
-    if (access(path, F_OK) != 0)
+    file->rc = weir_lerobot_path(file->lerobot, file->name, path, &file->err);
+    if (file->rc < 0 || !weir_lerobot_has(file->lerobot, file->name))
+        return;
+    file->rc = weir_parquet_open(&file->parquet, file->lerobot->origin, path, &why);
+    if (file->rc < 0)
+        weir_err_set(&file->err, file->rc, "%s: %s", file->name, why.text);
+    int n = file->parquet ? weir_parquet_columns(file->parquet) : 0;
+    bool *wanted = file->lerobot->origin ? calloc((size_t)n + 1, sizeof *wanted) : NULL;
+    for (int c = 0; c < n && wanted; c++) {
+        struct weir_parquet_column about;
+        weir_parquet_column(file->parquet, c, &about);
+        wanted[c] = is_needed(about.name);
+    }
+    if (n > 0 && wanted)
+        weir_parquet_announce(file->parquet, wanted, 0, weir_parquet_rows(file->parquet));
+    free(wanted);
+}
+
+/* Reads an open file. Returns 1, 0 if it does not exist, or negative. */
+static int read_file(const struct table_file *file, struct weir_err *err)
+{
+    struct table table = {.lerobot = file->lerobot, .name = file->name, .parquet = file->parquet, .err = err};
+    if (file->rc < 0)
+        return weir_err_set(err, file->rc, "%s", file->err.text);
+    if (!file->parquet)
         return 0;
-    struct table table = {.lerobot = lerobot, .name = name, .err = err};
-    int rc = weir_parquet_open(&table.parquet, path, &why);
-    if (rc < 0)
-        return weir_err_set(err, rc, "%s: %s", name, why.text);
     table.rows = weir_parquet_rows(table.parquet);
-    rc = table.rows <= EPISODES_MAX ? read_table(&table)
-                                    : weir_err_set(err, -EFBIG, "%s: has more than %d rows", name, EPISODES_MAX);
-    weir_parquet_close(&table.parquet);
+    int rc = table.rows <= EPISODES_MAX
+                 ? read_table(&table)
+                 : weir_err_set(err, -EFBIG, "%s: has more than %d rows", file->name, EPISODES_MAX);
     return rc < 0 ? rc : 1;
+}
+
+/* Reads `n` files of a chunk from number *next on, which are opened at once. Returns 1 if all exist, 0, or negative. */
+static int read_some(struct weir_lerobot *lerobot, int chunk, int *next, int n, struct weir_err *err)
+{
+    struct table_file files[AHEAD_MAX] = {0};
+    for (int i = 0; i < n; i++) {
+        files[i].lerobot = lerobot;
+        snprintf(files[i].name, sizeof files[i].name, "meta/episodes/chunk-%03d/file-%03d.parquet", chunk, *next + i);
+    }
+    weir_run_jobs(n, n, open_file, files);
+    int rc = 1;
+    for (int i = 0; i < n; i++) {
+        rc = rc > 0 ? read_file(&files[i], err) : rc;
+        *next += rc > 0;
+        weir_parquet_close(&files[i].parquet);
+    }
+    return rc;
 }
 
 static int read_tables(struct weir_lerobot *lerobot, struct weir_err *err)
 {
     int rc = 1;
     for (int chunk = 0; chunk < CHUNKS_MAX && rc > 0; chunk++) {
-        int file = 0;
-        while ((rc = read_file(lerobot, chunk, file, err)) > 0)
-            file++;
+        int file = 0, n = 1;
+        while ((rc = read_some(lerobot, chunk, &file, n, err)) > 0)
+            n = lerobot->origin && n < AHEAD_MAX ? 2 * n : n;
         rc = rc == 0 && file > 0 ? 1 : rc;
     }
     return rc;
+}
+
+void weir_lerobot_look_at_files(struct weir_lerobot *lerobot)
+{
+    static const char *const names[] = {"meta/info.json",        LINES,
+                                        "meta/tasks.jsonl",      "meta/tasks.parquet",
+                                        "meta/subtasks.parquet", "meta/episodes/chunk-000/file-000.parquet"};
+    enum { NAMES = sizeof names / sizeof *names };
+    char text[NAMES][WEIR_PART_PATH_MAX];
+    char *paths[NAMES];
+    int n = 0;
+    struct weir_err ignored = WEIR_ERR_NONE;
+    for (int i = 0; i < NAMES; i++) {
+        paths[n] = text[n];
+        n += weir_lerobot_path(lerobot, names[i], text[n], &ignored) == 0;
+    }
+    weir_remote_learn_below(lerobot->origin, lerobot->path);
+    weir_remote_identify_all(lerobot->origin, paths, n);
 }
 
 /* ---- both ---- */

@@ -3,12 +3,10 @@
 #include "datasets/lerobot/lerobot_priv.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- names ---- */
 
@@ -37,6 +35,8 @@ static int add_file(struct weir_lerobot *lerobot, const struct reference *refere
                                        .file = reference->file,
                                        .video_key = video ? video->key : NULL};
     int rc = weir_lerobot_name(video ? lerobot->video_path : lerobot->data_path, &names, name, sizeof name, err);
+    char path[WEIR_PART_PATH_MAX];
+    rc = rc < 0 ? rc : weir_lerobot_path(lerobot, name, path, err);
     if (rc < 0)
         return rc;
     int64_t part = weir_parts_add_file(lerobot->parts, name);
@@ -87,18 +87,16 @@ static int open_track(struct weir_lerobot *lerobot, uint32_t part, struct weir_v
                       struct weir_err *err)
 {
     char path[WEIR_PART_PATH_MAX];
-    struct stat st;
+    struct weir_source *source;
+    struct weir_file_id id;
     weir_part_path(lerobot->parts, part, path, sizeof path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
-    if (fd < 0)
-        return weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        rc = weir_err_set(err, -EBADMSG, "is not a regular file");
+    int rc = weir_source_find(&source, lerobot->origin, path, &id, err);
+    if (rc < 0)
+        return rc;
+    rc = weir_mp4_open(track, source, id.size_bytes, err);
     if (rc == 0)
-        rc = weir_mp4_open(track, fd, (uint64_t)st.st_size, err);
-    if (rc == 0)
-        lerobot->parts->parts[part] = weir_part_identify(&st);
-    close(fd);
+        lerobot->parts->parts[part] = weir_part_of(&id);
+    weir_source_close(&source);
     return rc;
 }
 
@@ -154,22 +152,29 @@ void weir_lerobot_close(struct weir_lerobot *lerobot)
 static int open_parts(struct weir_lerobot *lerobot, struct weir_err *err)
 {
     struct stat st;
+    struct weir_file_id id = {0};
+    struct weir_err why = WEIR_ERR_NONE;
     struct weir_parts *parts = lerobot->parts = calloc(1, sizeof *parts);
     lerobot->videos = calloc(1, sizeof *lerobot->videos);
     if (!parts || !lerobot->videos || asprintf(&parts->stand_in, "%s/meta/info.json", lerobot->path) < 0)
         return weir_no_memory(err);
     parts->root = lerobot->path;
-    if (stat(parts->stand_in, &st) < 0)
-        return weir_err_set(err, -errno, "meta/info.json: %s", strerror(errno));
-    parts->looked = weir_part_identify(&st);
+    int rc = lerobot->origin ? lerobot->origin->ops->identify(lerobot->origin, parts->stand_in, false, &id, &why)
+             : stat(parts->stand_in, &st) < 0 ? weir_err_set(&why, -errno, "%s", strerror(errno))
+                                              : 0;
+    if (rc < 0)
+        return weir_err_set(err, rc, "meta/info.json: %s", why.text);
+    parts->looked = lerobot->origin ? weir_part_of(&id) : weir_part_identify(&st);
     return 0;
 }
 
-int weir_lerobot_open(struct weir_lerobot *lerobot, const char *path, struct weir_err *err)
+int weir_lerobot_open(struct weir_lerobot *lerobot, struct weir_origin *origin, const char *path, struct weir_err *err)
 {
-    *lerobot = (struct weir_lerobot){.path = path};
+    *lerobot = (struct weir_lerobot){.path = path, .origin = origin};
     for (int i = 0; i < WEIR_LEROBOT_LOCKS; i++)
         pthread_mutex_init(&lerobot->locks[i], NULL);
+    if (origin)
+        weir_lerobot_look_at_files(lerobot);
     int rc = weir_lerobot_read_info(lerobot, err);
     if (rc == 0)
         rc = weir_lerobot_read_episodes(lerobot, err);

@@ -49,29 +49,36 @@ static void close_kept(void *user)
 }
 
 /* Opens the file of a map's images, and finds their column. */
-static int open_column(const struct weir_file_index *file, const struct weir_frame_map *map,
+static int open_column(struct weir_origin *origin, const struct weir_file_index *file, const struct weir_frame_map *map,
                        struct weir_parquet **parquet, struct weir_err *err)
 {
     char path[WEIR_PART_PATH_MAX];
     const char *slash = strchr(map->key, '/'); /* the key is "episode N/FEATURE" */
     weir_part_path(file->parts, map->first_part, path, sizeof path);
-    int rc = weir_parquet_open(parquet, path, err);
+    int rc = weir_parquet_open(parquet, origin, path, err);
     if (rc < 0)
         return rc;
     int column = weir_parquet_find(*parquet, slash ? slash + 1 : map->key, "bytes");
+    bool *wanted = origin && column >= 0 ? calloc((size_t)weir_parquet_columns(*parquet), sizeof *wanted) : NULL;
+    if (wanted) {
+        wanted[column] = true;
+        weir_parquet_announce(*parquet, wanted, map->before, map->frames);
+        free(wanted);
+    }
     if (column >= 0)
         return column;
     weir_parquet_close(parquet);
     return weir_err_set(err, -ESTALE, "the dataset changed since it was opened; run again");
 }
 
-int weir_lerobot_find_images(const struct weir_file_index *file, struct weir_frame_map *map, struct weir_err *err)
+int weir_lerobot_find_images(struct weir_origin *origin, const struct weir_file_index *file, struct weir_frame_map *map,
+                             struct weir_err *err)
 {
     size_t n = (size_t)map->frames;
     struct weir_parquet *parquet;
     struct weir_parquet_extent *extents = calloc(n, sizeof *extents);
     struct weir_located *located = calloc(n, sizeof *located);
-    int rc = extents && located ? open_column(file, map, &parquet, err) : weir_no_memory(err);
+    int rc = extents && located ? open_column(origin, file, map, &parquet, err) : weir_no_memory(err);
     if (rc >= 0) {
         rc = weir_parquet_extents(parquet, rc, map->before, map->frames, extents, err);
         weir_parquet_close(&parquet);
@@ -89,14 +96,15 @@ int weir_lerobot_find_images(const struct weir_file_index *file, struct weir_fra
 }
 
 /* Reads an image of a compressed page. Frames of an episode are often read together, so all of them are kept. */
-static int read_compressed(struct kept *kept, const struct weir_file_index *file, const struct weir_frame_map *map,
-                           uint64_t t, const struct weir_located *at, void *buffer, struct weir_err *err)
+static int read_compressed(struct kept *kept, struct weir_origin *origin, const struct weir_file_index *file,
+                           const struct weir_frame_map *map, uint64_t t, const struct weir_located *at, void *buffer,
+                           struct weir_err *err)
 {
     if (kept->map != map) {
         struct weir_parquet *parquet;
         kept->map = NULL;
         weir_parquet_bytes_free(&kept->images);
-        int rc = open_column(file, map, &parquet, err);
+        int rc = open_column(origin, file, map, &parquet, err);
         if (rc < 0)
             return rc;
         rc = weir_parquet_bytes(parquet, rc, map->before, map->frames, &kept->images, err);
@@ -123,7 +131,7 @@ int weir_lerobot_read_row(struct weir_opening *opening, const struct weir_file_i
         return weir_no_memory(err);
     opening->release = close_kept;
     if (!atomic_load_explicit(&map->located, memory_order_acquire)) {
-        int rc = weir_lerobot_find_images(file, map, err);
+        int rc = weir_lerobot_find_images(opening->origin, file, map, err);
         if (rc < 0)
             return rc;
     }
@@ -131,5 +139,5 @@ int weir_lerobot_read_row(struct weir_opening *opening, const struct weir_file_i
     *length = at->length;
     if (*length == 0)
         return weir_err_set(err, -EBADMSG, "the image is empty: the dataset stores only its path");
-    return *length > capacity ? -ENOSPC : read_compressed(kept, file, map, t, at, buffer, err);
+    return *length > capacity ? -ENOSPC : read_compressed(kept, opening->origin, file, map, t, at, buffer, err);
 }

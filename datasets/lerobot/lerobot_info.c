@@ -1,16 +1,15 @@
 /* meta/info.json: the version, the frame rate, the columns and the paths of a LeRobot dataset. */
-#include "base/files.h"
 #include "base/shortage.h"
 #include "datasets/json_object.h"
 #include "datasets/lerobot/lerobot_priv.h"
+#include "origin/source.h"
+#include "origin/url.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -18,29 +17,57 @@
 #define INFO "meta/info.json"
 enum { TEXT_MAX = 1 << 30, WIDTH_MAX = 1 << 26 };
 
+int weir_lerobot_path(const struct weir_lerobot *lerobot, const char *name, char path[WEIR_PART_PATH_MAX],
+                      struct weir_err *err)
+{
+    if (lerobot->origin && !weir_name_is_safe(name))
+        return weir_err_set(err, -EPERM,
+                            "%.200s: files on servers must have paths without \".\" and \"..\", empty parts, control "
+                            "characters and backslashes; correct the path",
+                            name);
+    return weir_url_join(path, WEIR_PART_PATH_MAX, lerobot->path, name)
+               ? 0
+               : weir_err_set(err, -ENAMETOOLONG, "%.200s: the path is too long", name);
+}
+
+bool weir_lerobot_has(const struct weir_lerobot *lerobot, const char *name)
+{
+    char path[WEIR_PART_PATH_MAX];
+    struct weir_file_id id;
+    struct weir_err ignored = WEIR_ERR_NONE;
+    if (weir_lerobot_path(lerobot, name, path, &ignored) < 0)
+        return false;
+    if (!lerobot->origin)
+        return access(path, F_OK) == 0;
+    int rc = lerobot->origin->ops->identify(lerobot->origin, path, false, &id, &ignored);
+    return rc != -ENOENT && rc != -EACCES; /* S3 refuses access to missing files if it may not list them */
+}
+
 int weir_lerobot_read(const struct weir_lerobot *lerobot, const char *name, char **text, size_t *n,
                       struct weir_err *err)
 {
     char path[WEIR_PART_PATH_MAX];
-    struct stat st;
+    struct weir_file_id id;
+    struct weir_source *source = NULL;
+    struct weir_err why = WEIR_ERR_NONE;
     *text = NULL;
-    snprintf(path, sizeof path, "%s/%s", lerobot->path, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int rc = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
-    if (rc == 0 && (!S_ISREG(st.st_mode) || st.st_size > TEXT_MAX))
-        rc = -EINVAL;
-    if (rc == 0 && !(*text = malloc((size_t)st.st_size + 1)))
-        rc = -ENOMEM;
-    if (rc == 0)
-        rc = weir_read_at(fd, 0, *text, (size_t)st.st_size);
-    if (fd >= 0)
-        close(fd);
+    int rc = weir_lerobot_path(lerobot, name, path, err);
+    if (rc < 0)
+        return rc;
+    rc = weir_source_find(&source, lerobot->origin, path, &id, &why);
+    if (rc == 0 && id.size_bytes > TEXT_MAX)
+        rc = weir_err_set(&why, -EINVAL, "it has more than 1 GiB");
+    if (rc == 0 && !(*text = malloc((size_t)id.size_bytes + 1)))
+        rc = weir_no_memory(&why);
+    if (rc == 0 && (rc = weir_source_read(source, 0, *text, (size_t)id.size_bytes)) < 0)
+        weir_err_set(&why, rc, "%s", weir_source_reason(source, rc));
+    weir_source_close(&source);
     if (rc < 0) {
         free(*text);
         *text = NULL;
-        return weir_err_set(err, rc, "%s: cannot be read: %s; %s", name, strerror(-rc), weir_open_advice(rc));
+        return weir_err_set(err, rc, "%s: cannot be read: %s", name, why.text);
     }
-    *n = (size_t)st.st_size;
+    *n = (size_t)id.size_bytes;
     (*text)[*n] = '\0';
     return 0;
 }

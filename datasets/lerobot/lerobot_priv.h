@@ -85,7 +85,8 @@ struct json_t;
 
 struct weir_lerobot {
     const char *path;
-    bool is_third; /* version 3.0; otherwise 2.1 */
+    struct weir_origin *origin; /* NULL = this machine */
+    bool is_third;              /* version 3.0; otherwise 2.1 */
     int64_t fps_numerator, fps_denominator;
     int64_t chunk_size;                   /* episodes per chunk, in version 2.1 */
     int64_t total_episodes, total_frames; /* as meta/info.json has them */
@@ -134,6 +135,11 @@ static inline double weir_lerobot_fps(const struct weir_lerobot *lerobot)
 
 /* ---- lerobot_info.c ---- */
 
+/* Writes the path of a file by its name in the dataset. Returns 0, or -ENAMETOOLONG or -EPERM with err. */
+int weir_lerobot_path(const struct weir_lerobot *lerobot, const char *name, char path[WEIR_PART_PATH_MAX],
+                      struct weir_err *err);
+/* Returns whether the dataset has this file. */
+bool weir_lerobot_has(const struct weir_lerobot *lerobot, const char *name);
 /* Reads a whole file of the dataset. The caller frees *text, which ends with a zero byte. Errors name the file. */
 int weir_lerobot_read(const struct weir_lerobot *lerobot, const char *name, char **text, size_t *n,
                       struct weir_err *err);
@@ -161,6 +167,8 @@ int weir_lerobot_fill_depth(struct weir_lerobot *lerobot, struct weir_err *err);
 
 /* ---- lerobot_episodes.c ---- */
 
+/* Identifies the files of a dataset on a server whose names are known, many at once. Errors show when they are read. */
+void weir_lerobot_look_at_files(struct weir_lerobot *lerobot);
 int weir_lerobot_read_episodes(struct weir_lerobot *lerobot, struct weir_err *err);
 /* Keeps the episodes of a list such as "0,3,10:20". All of them must exist. */
 int weir_lerobot_choose_episodes(struct weir_lerobot *lerobot, const char *list, struct weir_err *err);
@@ -171,7 +179,7 @@ int weir_lerobot_read_subtasks(struct weir_lerobot *lerobot, struct weir_tasks *
 /* ---- lerobot_files.c ---- */
 
 /* Reads meta/info.json and the list of episodes. Errors do not contain the path. Close *lerobot also after an error. */
-int weir_lerobot_open(struct weir_lerobot *lerobot, const char *path, struct weir_err *err);
+int weir_lerobot_open(struct weir_lerobot *lerobot, struct weir_origin *origin, const char *path, struct weir_err *err);
 void weir_lerobot_close(struct weir_lerobot *lerobot);
 
 /* Lists the dataset's files as parts, each of them once, and sets the parts of episodes and clips. */
@@ -217,8 +225,8 @@ int weir_lerobot_place_video(const struct weir_lerobot_view *view, int feature, 
 /* ---- lerobot_review.c ---- */
 
 /* Implements weir_format_ops.review. */
-int weir_lerobot_review(const struct weir_dataset_file *file, const char *episodes, weir_review_fn *found, void *user,
-                        struct weir_err *err);
+int weir_lerobot_review(struct weir_origin *origin, const struct weir_dataset_file *file, const char *episodes,
+                        weir_review_fn *found, void *user, struct weir_err *err);
 
 /* ---- lerobot_images.c ---- */
 
@@ -227,7 +235,8 @@ int weir_lerobot_place_images(const struct weir_lerobot_view *view, int feature,
                               struct weir_err *err);
 
 /* Implement find_frames and read_row of weir_format_ops. */
-int weir_lerobot_find_images(const struct weir_file_index *file, struct weir_frame_map *map, struct weir_err *err);
+int weir_lerobot_find_images(struct weir_origin *origin, const struct weir_file_index *file, struct weir_frame_map *map,
+                             struct weir_err *err);
 int weir_lerobot_read_row(struct weir_opening *opening, const struct weir_file_index *file, struct weir_frame_map *map,
                           uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err);
 

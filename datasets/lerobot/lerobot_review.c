@@ -249,14 +249,14 @@ static int review_all(struct weir_lerobot_review *r)
     return rc == 0 && (!is_third || (r->is_whole && r->is_complete)) ? weir_lerobot_review_stats(r) : rc;
 }
 
-int weir_lerobot_review(const struct weir_dataset_file *file, const char *episodes, weir_review_fn *found, void *user,
-                        struct weir_err *err)
+int weir_lerobot_review(struct weir_origin *origin, const struct weir_dataset_file *file, const char *episodes,
+                        weir_review_fn *found, void *user, struct weir_err *err)
 {
     struct weir_lerobot lerobot;
     struct weir_lerobot_review r = {.lerobot = &lerobot, .found = found, .user = user, .err = err};
     r.is_whole = episodes == NULL;
     r.is_complete = true;
-    int rc = weir_lerobot_open(&lerobot, file->path, err);
+    int rc = weir_lerobot_open(&lerobot, origin, file->path, err);
     if (rc == 0 && episodes)
         rc = weir_lerobot_choose_episodes(&lerobot, episodes, err);
     if (rc == 0)

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 void weir_lerobot_close_table(struct weir_lerobot_table *table)
 {
@@ -18,26 +17,42 @@ void weir_lerobot_close_table(struct weir_lerobot_table *table)
     *table = (struct weir_lerobot_table){0};
 }
 
+/* All columns of numbers and texts are read, except in rare cases. */
+static void announce_columns(const struct weir_lerobot_table *table)
+{
+    const struct weir_lerobot *lerobot = table->lerobot;
+    bool *wanted = calloc((size_t)weir_parquet_columns(table->parquet) + 1, sizeof *wanted);
+    for (int i = 0; i < lerobot->n_features && wanted; i++) {
+        enum weir_lerobot_kind kind = lerobot->features[i].kind;
+        int column = weir_parquet_find(table->parquet, lerobot->features[i].key, NULL);
+        if (column >= 0 && (kind == WEIR_LEROBOT_NUMBERS || kind == WEIR_LEROBOT_TEXT))
+            wanted[column] = true;
+    }
+    if (wanted)
+        weir_parquet_announce(table->parquet, wanted, 0, table->rows);
+    free(wanted);
+}
+
 int weir_lerobot_open_table(struct weir_lerobot_table *table, struct weir_lerobot *lerobot,
                             const struct weir_lerobot_episode *episode, struct weir_err *err)
 {
     char path[WEIR_PART_PATH_MAX];
-    struct stat st;
     struct weir_err why = WEIR_ERR_NONE;
     *table = (struct weir_lerobot_table){.lerobot = lerobot, .name = lerobot->parts->names[episode->part]};
     weir_part_path(lerobot->parts, episode->part, path, sizeof path);
     table->columns = calloc((size_t)lerobot->n_features, sizeof *table->columns);
-    int rc = table->columns ? weir_parquet_open(&table->parquet, path, &why) : weir_no_memory(&why);
-    if (rc == 0 && stat(path, &st) < 0)
-        rc = weir_err_set(&why, -errno, "%s", strerror(errno));
+    int rc = table->columns ? weir_parquet_open(&table->parquet, lerobot->origin, path, &why) : weir_no_memory(&why);
     if (rc < 0) {
         weir_err_set(err, rc, "%.300s: %s", table->name, why.text);
         weir_lerobot_close_table(table);
         return rc;
     }
-    lerobot->parts->parts[episode->part] = weir_part_identify(&st);
+    struct weir_file_id id = weir_parquet_id(table->parquet);
+    lerobot->parts->parts[episode->part] = weir_part_of(&id);
     table->rows = weir_parquet_rows(table->parquet);
     table->first = episode->file_first;
+    if (lerobot->origin)
+        announce_columns(table);
     return 0;
 }
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
@@ -68,8 +67,11 @@ static int read_table(struct weir_lerobot *lerobot, const char *name, struct wei
     struct weir_parquet *parquet;
     struct weir_parquet_bytes texts = {0};
     struct weir_err why = WEIR_ERR_NONE;
-    snprintf(path, sizeof path, "%s/%s", lerobot->path, name);
-    int rc = weir_parquet_open(&parquet, path, &why), column = rc == 0 ? text_column(parquet) : -ENOENT;
+    int rc = weir_lerobot_path(lerobot, name, path, err);
+    if (rc < 0)
+        return rc;
+    rc = weir_parquet_open(&parquet, lerobot->origin, path, &why);
+    int column = rc == 0 ? text_column(parquet) : -ENOENT;
     if (rc == 0 && column < 0)
         rc = weir_err_set(&why, -EBADMSG, "has no column of texts; copy the file again");
     if (rc == 0)
@@ -92,8 +94,7 @@ int weir_lerobot_read_tasks(struct weir_lerobot *lerobot, struct weir_tasks *tas
 
 int weir_lerobot_read_subtasks(struct weir_lerobot *lerobot, struct weir_tasks *subtasks, struct weir_err *err)
 {
-    char path[WEIR_PART_PATH_MAX];
-    snprintf(path, sizeof path, "%s/" SUBTASKS, lerobot->path);
-    bool exists = lerobot->is_third && weir_lerobot_feature(lerobot, "subtask_index") >= 0 && access(path, F_OK) == 0;
+    bool exists =
+        lerobot->is_third && weir_lerobot_feature(lerobot, "subtask_index") >= 0 && weir_lerobot_has(lerobot, SUBTASKS);
     return exists ? read_table(lerobot, SUBTASKS, subtasks, err) : 0;
 }

@@ -8,6 +8,7 @@
 #define WEIR_DATASETS_PARQUET_PARQUET_H
 
 #include "base/numbers.h"
+#include "origin/origin.h"
 #include "weir/base.h"
 
 #include <stdbool.h>
@@ -33,10 +34,15 @@ struct weir_parquet_column {
     bool is_string;
 };
 
-/* Opens the file and reads its footer. Errors do not contain the path. Returns 0; -EBADMSG or -ENODATA if the file is
- * damaged or truncated; -ENOTSUP if it is encrypted; or another negative code. */
-int weir_parquet_open(struct weir_parquet **out, const char *path, struct weir_err *err);
+/* Opens the file and reads its footer. origin: NULL = this machine. Errors do not contain the path. Returns 0; -EBADMSG
+ * or -ENODATA if the file is damaged or truncated; -ENOTSUP if it is encrypted; or another negative code. */
+int weir_parquet_open(struct weir_parquet **out, struct weir_origin *origin, const char *path, struct weir_err *err);
 void weir_parquet_close(struct weir_parquet **parquet);
+/* Returns the identity of the open file. */
+struct weir_file_id weir_parquet_id(const struct weir_parquet *parquet);
+/* Declares that rows first .. first + n - 1 of the columns i for which wanted[i] is true will be read. Of a file on a
+ * server, their pages are read now, with many requests at once. */
+void weir_parquet_announce(struct weir_parquet *parquet, const bool *wanted, int64_t first, int64_t n);
 
 int64_t weir_parquet_rows(const struct weir_parquet *parquet);
 int weir_parquet_columns(const struct weir_parquet *parquet);

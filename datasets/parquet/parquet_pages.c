@@ -60,10 +60,10 @@ static const uint8_t *bytes_at(struct weir_page_reader *r, uint64_t at, size_t n
         weir_no_memory(r->err);
         return NULL;
     }
-    int rc = weir_read_at(r->parquet->fd, at, r->window, wanted);
+    int rc = weir_source_read(r->parquet->source, at, r->window, wanted);
     if (rc < 0) {
         weir_err_set(r->err, rc, "column %s: the file cannot be read: %s", r->leaf->name,
-                     rc == -ENODATA ? "it became shorter meanwhile" : strerror(-rc));
+                     rc == -ENODATA ? "it became shorter meanwhile" : weir_source_reason(r->parquet->source, rc));
         return NULL;
     }
     r->window_at = at;

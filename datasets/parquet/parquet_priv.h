@@ -4,6 +4,7 @@
 
 #include "datasets/parquet/parquet.h"
 #include "datasets/parquet/thrift.h"
+#include "origin/source.h"
 
 /* Physical types. */
 enum {
@@ -44,7 +45,8 @@ struct weir_parquet_group {
 struct weir_zstd;
 
 struct weir_parquet {
-    int fd;
+    struct weir_source *source;
+    struct weir_file_id id;
     uint64_t file_bytes;
     int64_t rows;
     int n_leaves;

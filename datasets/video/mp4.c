@@ -15,6 +15,8 @@ enum {
     VISUAL_ENTRY = 78, /* fields of an entry for video, before the boxes in it */
     MOOV_MAX = 256 << 20,
     CONFIG_MAX = 1 << 20,
+    FRONT_BYTES = 16 << 10, /* read of a file on a server, with END_BYTES at once */
+    END_BYTES = 64 << 10,
     WINDOW_BYTES = 4 << 10, /* enough for the index of a short video, so that most files take one or two reads */
 };
 
@@ -258,18 +260,21 @@ static int read_moov(struct weir_mp4_reader *r, struct weir_mp4_box moov)
 
 /* The part of the file that was read last. */
 struct window {
-    int fd;
+    struct weir_source *source;
     uint64_t file_bytes, at;
     size_t n;
     uint8_t bytes[WINDOW_BYTES];
 };
 
-static int unreadable(struct weir_err *err, int rc)
+static int unreadable(const struct weir_source *source, struct weir_err *err, int rc)
 {
     if (rc == -ENODATA)
         return weir_err_set(err, rc, "the file became shorter while it was read; copy it again");
     const char *advice = weir_machine_advice(rc);
-    return weir_err_set(err, rc, "cannot be read: %s; %s", strerror(-rc), advice ? advice : "check the storage");
+    const char *reason = weir_source_reason(source, rc);
+    return weir_source_is_remote(source)
+               ? weir_err_set(err, rc, "cannot be read: %s", reason)
+               : weir_err_set(err, rc, "cannot be read: %s; %s", reason, advice ? advice : "check the storage");
 }
 
 /* Ensures that the window contains n bytes at `at`, which are inside the file. */
@@ -280,10 +285,10 @@ static int look_at(struct window *window, uint64_t at, size_t n, struct weir_err
     uint64_t left = window->file_bytes - at;
     window->at = at;
     window->n = left < WINDOW_BYTES ? (size_t)left : WINDOW_BYTES;
-    int rc = weir_read_at(window->fd, at, window->bytes, window->n);
+    int rc = weir_source_read(window->source, at, window->bytes, window->n);
     if (rc < 0)
         window->n = 0;
-    return rc < 0 ? unreadable(err, rc) : 0;
+    return rc < 0 ? unreadable(window->source, err, rc) : 0;
 }
 
 /* Finds the contents of moov among the boxes of the file. */
@@ -320,7 +325,7 @@ static int find_moov(struct window *window, uint64_t *offset, uint64_t *bytes, s
 }
 
 /* Reads a moov that is larger than the window. */
-static int read_large_moov(struct weir_mp4_reader *r, int fd, uint64_t offset, uint64_t bytes)
+static int read_large_moov(struct weir_mp4_reader *r, struct weir_source *source, uint64_t offset, uint64_t bytes)
 {
     if (bytes > MOOV_MAX)
         return weir_err_set(r->err, -ENOTSUP, "box moov has %" PRIu64 " bytes, and the limit is %d; split the video",
@@ -328,32 +333,43 @@ static int read_large_moov(struct weir_mp4_reader *r, int fd, uint64_t offset, u
     uint8_t *moov = malloc((size_t)bytes);
     if (!moov)
         return weir_no_memory(r->err);
-    int rc = weir_read_at(fd, offset, moov, (size_t)bytes);
-    rc = rc < 0 ? unreadable(r->err, rc) : read_moov(r, (struct weir_mp4_box){moov, (size_t)bytes});
+    int rc = weir_source_read(source, offset, moov, (size_t)bytes);
+    rc = rc < 0 ? unreadable(source, r->err, rc) : read_moov(r, (struct weir_mp4_box){moov, (size_t)bytes});
     free(moov);
     return rc;
 }
 
-static int read_file(struct weir_mp4_reader *r, int fd)
+/* The index is at the front or at the end. */
+static void announce_ends(struct weir_source *source, uint64_t file_bytes)
+{
+    uint64_t front = file_bytes < FRONT_BYTES ? file_bytes : FRONT_BYTES,
+             end = file_bytes < END_BYTES ? file_bytes : END_BYTES;
+    weir_source_announce(
+        source, (struct weir_origin_range[]){{0, (size_t)front, NULL}, {file_bytes - end, (size_t)end, NULL}}, 2);
+}
+
+static int read_file(struct weir_mp4_reader *r, struct weir_source *source)
 {
     struct window window;
     uint64_t offset = 0, bytes = 0;
-    window.fd = fd; /* the bytes stay uninitialized */
+    if (weir_source_is_remote(source))
+        announce_ends(source, r->file_bytes);
+    window.source = source; /* the bytes stay uninitialized */
     window.file_bytes = r->file_bytes;
     window.at = window.n = 0;
     int rc = find_moov(&window, &offset, &bytes, r->err);
     if (rc < 0)
         return rc;
     if (bytes > WINDOW_BYTES)
-        return read_large_moov(r, fd, offset, bytes);
+        return read_large_moov(r, source, offset, bytes);
     rc = look_at(&window, offset, (size_t)bytes, r->err);
     return rc < 0 ? rc : read_moov(r, (struct weir_mp4_box){window.bytes + (offset - window.at), (size_t)bytes});
 }
 
-int weir_mp4_open(struct weir_video_track **out, int fd, uint64_t file_bytes, struct weir_err *err)
+int weir_mp4_open(struct weir_video_track **out, struct weir_source *source, uint64_t file_bytes, struct weir_err *err)
 {
     struct weir_mp4_reader reader = {.err = err, .track = calloc(1, sizeof *reader.track), .file_bytes = file_bytes};
-    int rc = reader.track ? read_file(&reader, fd) : weir_no_memory(err);
+    int rc = reader.track ? read_file(&reader, source) : weir_no_memory(err);
     if (rc < 0)
         weir_video_track_close(&reader.track);
     *out = reader.track;

@@ -11,6 +11,7 @@
 #ifndef WEIR_DATASETS_VIDEO_VIDEO_TRACK_H
 #define WEIR_DATASETS_VIDEO_VIDEO_TRACK_H
 
+#include "origin/source.h"
 #include "weir/base.h"
 #include "weir/frames.h"
 
@@ -40,7 +41,7 @@ struct weir_video_sample {
  * file. Returns 0; -EBADMSG or -ENODATA if the file is damaged or truncated; -ENOTSUP if it uses a feature that is not
  * supported (fragments, edit lists other than a shift, other codecs); -EIO or another code of pread; or -ENOMEM. The
  * error does not contain the path. */
-int weir_mp4_open(struct weir_video_track **out, int fd, uint64_t file_bytes, struct weir_err *err);
+int weir_mp4_open(struct weir_video_track **out, struct weir_source *source, uint64_t file_bytes, struct weir_err *err);
 void weir_video_track_close(struct weir_video_track **track);
 
 const struct weir_video_stream *weir_video_track_stream(const struct weir_video_track *track);

@@ -126,12 +126,14 @@ static int open_zarr(struct weir_file_result *result, const char *path, struct w
 {
     struct weir_zarr zarr = {0};
     uint64_t *ends = NULL;
-    int n = 0, rc = weir_zarr_files_open(&zarr.files, path, &result->err);
+    int n = 0, rc = weir_zarr_files_open(&zarr.files, opening->origin, path, &result->err);
     if (rc < 0)
         return rc;
     rc = read_ends(&zarr, &ends, &n, &result->err);
     if (rc == 0)
         rc = weir_zarr_read_color(&zarr, &result->err);
+    if (rc == 0 && zarr.is_ours)
+        rc = weir_zarr_announce_texts(&zarr.files, n, &result->err);
     if (rc == 0)
         rc = weir_file_describe_episodes(result, n, opening->config, describe, &(struct reading){&zarr, ends, n});
     if (rc == 0)
@@ -145,9 +147,8 @@ static int open_zarr(struct weir_file_result *result, const char *path, struct w
 static int check(struct weir_origin *origin, const struct weir_dataset_file *of, weir_damaged_fn *damaged, void *user,
                  struct weir_err *err)
 {
-    (void)origin; /* always NULL */
     struct weir_zarr_files files;
-    int rc = weir_zarr_files_open(&files, of->path, err);
+    int rc = weir_zarr_files_open(&files, origin, of->path, err);
     if (rc < 0)
         return rc;
     rc = weir_zarr_check(&files, damaged, user, err);
@@ -162,4 +163,6 @@ const struct weir_format_ops weir_format_zarr = {
     .is_folder = is_store,
     .open = open_zarr,
     .check = check,
+    .mark = weir_zarr_mark,
+    .reads_origins = true,
 };

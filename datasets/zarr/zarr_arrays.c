@@ -157,6 +157,7 @@ static int copy_numbers(struct weir_zarr *zarr, struct weir_zarr_array *array, c
     int rc = 0;
     for (uint32_t i = 0; i < blocks->n_chunks && rc == 0; i++) {
         const uint8_t *unpacked;
+        weir_zarr_announce(&zarr->files, array->first_part, array->chunks, i, blocks->n_chunks);
         rc = unpack(zarr, array, blocks, i, &buffer, &unpacked, err);
         uint64_t first = (uint64_t)(i / blocks->per_block) * blocks->rows;
         for (uint64_t t = first; t < rows && t < first + blocks->rows && rc == 0; t++)

@@ -5,19 +5,41 @@
 #include "datasets/parts.h"
 #include "datasets/zarr/zarray.h"
 #include "datasets/zarr/zip_index.h"
+#include "origin/source.h"
 #include "weir/base.h"
 #include "weir/dataset.h"
 
-struct weir_zarr_files {
-    const char *path;         /* path of the store; lent */
-    int fd;                   /* descriptor of the folder or of the archive */
-    struct weir_parts *parts; /* parts of a folder, which the caller can take over; NULL for an archive */
-    struct weir_zip zip;
-    struct weir_raw_file raw;
+enum { WEIR_ZARR_WINDOW = 128 };
+
+/* Chunks of an array that were read ahead. */
+struct weir_zarr_window {
+    uint32_t first_part, first, n;    /* first: number of the chunk in the array */
+    uint8_t *bytes[WEIR_ZARR_WINDOW]; /* NULL = never written, or not read */
 };
 
+struct weir_zarr_value;
+
+struct weir_zarr_files {
+    const char *path;           /* path of the store; lent */
+    struct weir_origin *origin; /* NULL = this machine */
+    int fd;                     /* descriptor of the folder or of the archive; -1 on a server */
+    struct weir_parts *parts;   /* parts of a folder, which the caller can take over; NULL for an archive */
+    struct weir_zip zip;
+    struct weir_raw_file raw;
+    struct weir_source *source;          /* the archive on a server */
+    uint32_t headers_first, headers_end; /* chunks of an array whose members' headers were announced */
+    /* Of a folder on a server: */
+    struct weir_path_list keys;     /* sorted */
+    struct weir_zarr_value *values; /* read ahead; sorted by key */
+    int n_values;
+    struct weir_zarr_window window;
+};
+
+/* Implements weir_format_ops.mark: the file that every folder contains. */
+const char *weir_zarr_mark(const char *name);
 /* Returns 0, or a negative code with err, which does not contain path. */
-int weir_zarr_files_open(struct weir_zarr_files *files, const char *path, struct weir_err *err);
+int weir_zarr_files_open(struct weir_zarr_files *files, struct weir_origin *origin, const char *path,
+                         struct weir_err *err);
 void weir_zarr_files_close(struct weir_zarr_files *files);
 
 bool weir_zarr_has(struct weir_zarr_files *files, const char *key);
@@ -39,6 +61,12 @@ int weir_zarr_chunks(struct weir_zarr_files *files, const char *array, const str
 int weir_zarr_read_chunk(struct weir_zarr_files *files, const char *array, const struct weir_zarray *about,
                          uint32_t first_part, const struct weir_chunk *chunks, uint32_t i, void *buffer,
                          struct weir_err *err);
+
+/* Declares that the chunks from number i on will be read in order. Of a server, they are read now, many at once. */
+void weir_zarr_announce(struct weir_zarr_files *files, uint32_t first_part, const struct weir_chunk *chunks, uint32_t i,
+                        uint32_t n);
+/* Declares that the texts of all episodes will be read. */
+int weir_zarr_announce_texts(struct weir_zarr_files *files, int episodes, struct weir_err *err);
 
 /* Implements weir_format_ops.check: verifies the checksums of all members of an archive. A folder has no checksums. */
 int weir_zarr_check(struct weir_zarr_files *files, weir_damaged_fn *damaged, void *user, struct weir_err *err);

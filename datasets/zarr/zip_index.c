@@ -11,7 +11,7 @@ enum {
     LOCATOR_BYTES = 20,
     END64_BYTES = 56,
     ENTRY_BYTES = 46,
-    HEADER_BYTES = 30,
+    HEADER_BYTES = WEIR_ZIP_HEADER_BYTES,
     COMMENT_MAX = 65535,
     ENTRY_BYTES_MAX = ENTRY_BYTES + 3 * 65535, /* an entry with the longest possible name, extra field and comment */
     WINDOW_BYTES = 1 << 20,

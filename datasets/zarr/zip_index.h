@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { WEIR_ZIP_HEADER_BYTES = 30 }; /* of a member, before its name */
+
 struct weir_zip_member {
     const char *name;       /* lent by the index; zero-terminated */
     uint64_t header, bytes; /* offset of its local header; size of its stored data */

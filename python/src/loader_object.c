@@ -1,5 +1,6 @@
 #include "analyze/ranks/rank_session.h"
 #include "base/text.h"
+#include "datasets/scan_remote.h"
 #include "pipeline/gpu/gpu.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/history.h"
@@ -32,6 +33,25 @@ static bool interrupted(void *user)
     bool raised = PyErr_CheckSignals() < 0; /* if so, the exception is raised on the waiting thread */
     PyGILState_Release(state);
     return raised;
+}
+
+/* _read(url, endpoint, anonymous): the bytes of a small file on a server. */
+static PyObject *loader_read(PyObject *object, PyObject *args)
+{
+    (void)object;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_dataset_config config = {.size = sizeof config, .interrupted = interrupted};
+    char *text;
+    size_t n = 0;
+    int anonymous, rc;
+    if (!PyArg_ParseTuple(args, "yzp", &config.path, &config.endpoint, &anonymous))
+        return NULL;
+    config.anonymous = anonymous;
+    Py_BEGIN_ALLOW_THREADS rc = weir_remote_text(&config, &text, &n, &err);
+    Py_END_ALLOW_THREADS if (rc < 0) return PyErr_Occurred() ? NULL : weir_py_raise(rc, &err);
+    PyObject *bytes = PyBytes_FromStringAndSize(text, (Py_ssize_t)n);
+    free(text);
+    return bytes;
 }
 
 int weir_loader_check(const struct weir_loader_object *self)
@@ -429,6 +449,7 @@ int weir_loader_object_begin(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"_open", loader_open, METH_VARARGS, NULL},
+        {"_read", loader_read, METH_VARARGS, NULL},
         {"_state", loader_state, METH_NOARGS, NULL},
         {"_resume", loader_resume, METH_O, NULL},
         {"_describe", loader_describe, METH_NOARGS, NULL},

@@ -8,6 +8,8 @@ import os
 import re
 import warnings
 
+from . import _weir
+
 
 def shown(value):
     """A value for an error, truncated."""
@@ -86,13 +88,13 @@ def size(name, value):
     raise ValueError(f"{name} must be (width, height) in pixels, such as (320, 240), not {shown(value)}")
 
 
-def windows(indices, timestamps, path):
+def windows(indices, timestamps, path, info):
     """Text of the C library for delta_indices (key -> steps) or delta_timestamps (key -> seconds, as LeRobot takes
-    them; path is a LeRobot dataset)."""
+    them; info is that of the LeRobot dataset at path)."""
     if timestamps is not None:
         if indices is not None:
             raise ValueError("delta_indices and delta_timestamps are both given; give one")
-        indices = _steps_of(timestamps, _frames_per_second(path))
+        indices = _steps_of(timestamps, _frames_per_second(path, info))
     if indices is None or isinstance(indices, str):
         return indices
     try:
@@ -124,12 +126,20 @@ def _steps_of(timestamps, fps):
     return {key: [round(second * fps) for second in steps] for key, steps in seconds.items()}
 
 
-def lerobot_info(path):
-    """meta/info.json of a LeRobot dataset, or None for other data. The C library reports what is wrong with it."""
+def is_url(path):
+    return path.startswith((b"http://", b"https://", b"s3://"))
+
+
+def lerobot_info(path, read):
+    """meta/info.json of a LeRobot dataset, or None for other data. The C library reports what is wrong with it. read
+    returns the bytes of a file on a server."""
     try:
-        with open(os.path.join(os.fsdecode(path), "meta", "info.json"), encoding="utf-8") as file:
-            info = json.load(file)
-    except (OSError, ValueError):
+        if is_url(path):
+            info = json.loads(read(path.rstrip(b"/") + b"/meta/info.json"))
+        else:
+            with open(os.path.join(os.fsdecode(path), "meta", "info.json"), encoding="utf-8") as file:
+                info = json.load(file)
+    except (OSError, ValueError, _weir.Error):
         return None
     return info if isinstance(info, dict) and isinstance(info.get("features"), dict) else None
 
@@ -154,8 +164,8 @@ def episodes(value):
     return ",".join(map(str, numbers))
 
 
-def _frames_per_second(path):
-    fps = (lerobot_info(path) or {}).get("fps")
+def _frames_per_second(path, info):
+    fps = (info or {}).get("fps")
     if isinstance(fps, (int, float)) and fps > 0:
         return fps
     raise ValueError(f"delta_timestamps needs a LeRobot dataset, and {os.fsdecode(path)} has no frame rate in "

@@ -203,9 +203,13 @@ class Loader(_weir._Loader):
         data = _arguments.path("path", path)
         given["episodes"] = _arguments.episodes(given["episodes"])
         timestamps = given.pop("delta_timestamps")
-        info = keys == "lerobot" and _arguments.lerobot_info(data)
-        make = _arguments.lerobot_keys(info, timestamps) if info else Act if keys == "act" else None
-        given["delta_indices"] = _arguments.windows(given["delta_indices"], timestamps, data)
+        info = keys == "lerobot" or timestamps is not None
+        if info:
+            info = _arguments.lerobot_info(data, lambda url: self._read(url, given["endpoint"], bool(given["anonymous"])))
+        make = Act if keys == "act" else None
+        if keys == "lerobot" and info:
+            make = _arguments.lerobot_keys(info, timestamps)
+        given["delta_indices"] = _arguments.windows(given["delta_indices"], timestamps, data, info)
         self.batch_size = given["batch_size"]
         self._path = os.fsdecode(data)
         self._split = given["split"]

@@ -249,7 +249,7 @@ Test(mp4, indexes_larger_than_the_limit)
     memset(bytes + at, 0, 4); /* extends to the end of a sparse file */
     cr_assert_eq(weir_write_at(mp4_fd, 0, bytes, n), 0);
     cr_assert_eq(ftruncate(mp4_fd, (off_t)1 << 40), 0);
-    cr_assert_eq(weir_mp4_open(&mp4_track, mp4_fd, (uint64_t)1 << 40, &err), -ENOTSUP);
+    cr_assert_eq(mp4_open_file((uint64_t)1 << 40, &err), -ENOTSUP);
     cr_assert(strstr(err.text, "moov"), "%s", err.text);
     free(bytes);
 }
@@ -263,7 +263,7 @@ Test(mp4, files_that_became_shorter)
     cr_assert_eq(mp4_read_bytes(bytes, n, &err), 0);
     weir_video_track_close(&mp4_track);
     cr_assert_eq(ftruncate(mp4_fd, (off_t)n - 1), 0);
-    cr_assert_eq(weir_mp4_open(&mp4_track, mp4_fd, n, &err), -ENODATA);
+    cr_assert_eq(mp4_open_file(n, &err), -ENODATA);
     cr_assert(strstr(err.text, "shorter"), "%s", err.text);
     free(bytes);
 }

@@ -28,7 +28,7 @@ static void open_file(const struct pq_column *column, int rows)
     const char *path = fixture_path("x.parquet");
     err = (struct weir_err)WEIR_ERR_NONE;
     pq_write(path, column, 1, rows);
-    cr_assert_eq(weir_parquet_open(&parquet, path, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_parquet_open(&parquet, NULL, path, &err), 0, "%s", err.text);
 }
 
 static int read_numbers(int64_t first, int64_t n, void **values, int *width)
@@ -251,7 +251,7 @@ Test(parquet, truncated_files_do_not_open)
     for (long size = ftell(file) - 1; size >= 0; size--) {
         cr_assert_eq(truncate(path, size), 0);
         err = (struct weir_err)WEIR_ERR_NONE;
-        int rc = weir_parquet_open(&parquet, path, &err);
+        int rc = weir_parquet_open(&parquet, NULL, path, &err);
         cr_assert(rc == -EBADMSG || rc == -ENODATA, "%ld bytes: %d", size, rc);
         cr_assert_null(parquet);
     }

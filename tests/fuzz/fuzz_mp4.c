@@ -2,17 +2,23 @@
 #include "datasets/video/video_track.h"
 #include "tests/fuzz/fuzz_bytes.h"
 
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Returns a file in memory that contains the bytes. */
-static int make_file(const uint8_t *bytes, size_t n)
+/* Opens a file in memory that contains the bytes. */
+static struct weir_source *make_file(const uint8_t *bytes, size_t n)
 {
     static int fd = -1;
+    char path[64];
+    struct weir_source *source;
+    struct weir_err err = WEIR_ERR_NONE;
     if (fd < 0)
         fd = memfd_create("mp4", MFD_CLOEXEC);
     require(fd >= 0 && ftruncate(fd, (off_t)n) == 0 && pwrite(fd, bytes, n, 0) == (ssize_t)n);
-    return fd;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    require(weir_source_open(&source, NULL, path, NULL, &err) == 0);
+    return source;
 }
 
 static void check_stream(const struct weir_video_stream *stream)
@@ -48,7 +54,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct weir_video_track *track;
     struct weir_err err = WEIR_ERR_NONE;
-    int rc = weir_mp4_open(&track, make_file(data, size), size, &err);
+    struct weir_source *source = make_file(data, size);
+    int rc = weir_mp4_open(&track, source, size, &err);
+    weir_source_close(&source);
     require(rc == 0 || rc == -EBADMSG || rc == -ENOTSUP || rc == -ENODATA);
     require((rc == 0) == (track != NULL) && (rc == 0) == (*err.text == '\0') && !strchr(err.text, '\n'));
     if (track) {

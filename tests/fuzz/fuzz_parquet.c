@@ -93,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct weir_parquet *parquet;
     struct weir_err err = WEIR_ERR_NONE;
-    int rc = weir_parquet_open(&parquet, make_file(data, size), &err);
+    int rc = weir_parquet_open(&parquet, NULL, make_file(data, size), &err);
     require(is_expected(rc) && (rc == 0) == (parquet != NULL) && (rc == 0) == (*err.text == '\0'));
     int columns = parquet ? weir_parquet_columns(parquet) : 0;
     int64_t rows = parquet ? weir_parquet_rows(parquet) : 0;

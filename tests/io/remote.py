@@ -2,6 +2,7 @@
 
 Uses a server of its own with faults, nginx where it is installed, and moto's S3 server where Python
 has it (WEIR_MOTO names another Python that does)."""
+import contextlib
 import json
 import os
 import re
@@ -24,7 +25,7 @@ environment.update(HOME="/nonexistent", AWS_EC2_METADATA_DISABLED="true")
 
 def run(*args, env=None, code=0):
     done = subprocess.run([weir, *args], env={**environment, **(env or {})}, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == code, f"weir {' '.join(args)}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+    assert code is None or done.returncode == code, f"weir {' '.join(args)}: exit {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout + done.stderr
 
 
@@ -67,12 +68,13 @@ def check_faults(root, local, scratch):
 
 
 def check_opening(server, scratch):
-    """With an index file, opening takes a request for the list, and one HEAD per file."""
+    """With an index file, opening takes a request for the list, one HEAD per file, and two that look for datasets that
+    are folders."""
     args = ["run", f"{server.url}/h5", "--num-epochs=1", f"--index={os.path.join(scratch, 'opened')}"]
     run(*args)
     server.heads = 0
     text = run(*args)
-    assert re.search("server: [1-9]\\d* requests, and 4 to open", text) and server.heads == 3, (server.heads, text)
+    assert re.search("server: [1-9]\\d* requests, and 6 to open", text) and server.heads == 5, (server.heads, text)
 
 
 def check_links(root, server):
@@ -106,7 +108,7 @@ def check_anonymous(server, local, scratch):
 def check_refusals(server):
     cases = [(f"{server.url}/one.weir", ["--direct"], "omit --direct"), (f"{server.url}/one.weir", ["--cold"], "without --cold"),
              (f"{server.url}/one.weir", ["--io=pread"], "use --io http"), (f"{server.url}/missing.weir", [], "no such file"),
-             (f"{server.url}/a.zarr", [], "cannot be read from a server"), (f"http://x:hidden@{server.url[7:]}/one.weir", [], "user name"),
+             (f"{server.url}/data.mdb", [], "cannot be read from a server"), (f"http://x:hidden@{server.url[7:]}/one.weir", [], "user name"),
              ("s3://bucket/one.weir", [], "no credentials")]
     for data, args, words in cases:
         text = run("run", data, "--num-epochs=1", *args, code=1)
@@ -232,33 +234,43 @@ def check_tls(port, local, scratch, authority):
     assert "is not trusted" in text, text
 
 
-def check_nginx(root, local, scratch):
+@contextlib.contextmanager
+def nginx(root, scratch, more="", tls=""):
+    """Serves a folder, with an index of each folder. more: further settings of the server; tls: further servers. Gives
+    the URL, or None without nginx."""
     program = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
     if not program:
         print("nginx is not installed: not compared with it")
+        yield None
         return
-    port, tls_port, authority = free_port(), free_port(), certificate(scratch)
-    tls = f"server {{ listen 127.0.0.1:{tls_port} ssl; ssl_certificate {authority}; ssl_certificate_key {authority}.key; root {root}; }}"
-    path = os.path.join(scratch, "nginx.conf")
+    port, path = free_port(), os.path.join(scratch, "nginx.conf")
     folders = "".join(f"{kind}_temp_path {scratch}/temp; " for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     with open(path, "w", encoding="utf-8") as f:
         f.write(f"daemon off; master_process off; pid {scratch}/pid; error_log {scratch}/log;\nevents {{ }}\nhttp {{ access_log off; {folders}"
-                f"server {{ listen 127.0.0.1:{port}; root {root}; autoindex on;\n location /json/ {{ alias {root}/tf/; autoindex_format json; }} }}\n{tls if authority else ''} }}\n")
+                f"server {{ listen 127.0.0.1:{port}; root {root}; autoindex on;\n {more} }}\n{tls} }}\n")
     with subprocess.Popen([program, "-e", f"{scratch}/log", "-c", path], stderr=subprocess.DEVNULL) as process:
         try:
             assert wait_for(f"http://127.0.0.1:{port}/"), open(f"{scratch}/log", encoding="utf-8").read()
-            for name in ("one.weir", "tf", "tf/", "json", "sub-folder"):
-                remote, _ = checksums(f"http://127.0.0.1:{port}/{urllib.request.pathname2url(name)}", scratch)
-                assert remote == local, f"{name}: other batches from nginx"
-            if authority:
-                check_tls(tls_port, local, scratch, authority)
+            yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
 
 
+def check_nginx(root, local, scratch):
+    tls_port, authority = free_port(), certificate(scratch)
+    tls = f"server {{ listen 127.0.0.1:{tls_port} ssl; ssl_certificate {authority}; ssl_certificate_key {authority}.key; root {root}; }}"
+    more = f"location /json/ {{ alias {root}/tf/; autoindex_format json; }}"
+    with nginx(root, scratch, more, tls if authority else "") as url:
+        for name in ("one.weir", "tf", "tf/", "json", "sub-folder") if url else ():
+            remote, _ = checksums(f"{url}/{urllib.request.pathname2url(name)}", scratch)
+            assert remote == local, f"{name}: other batches from nginx"
+        if url and authority:
+            check_tls(tls_port, local, scratch, authority)
+
+
 MOTO = """
 import json, os, sys, boto3
-endpoint, root = sys.argv[1:]
+endpoint, *folders = sys.argv[1:]
 options = dict(endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y")
 iam = boto3.client("iam", **options)
 iam.create_user(UserName="u")
@@ -268,16 +280,22 @@ key = iam.create_access_key(UserName="u")["AccessKey"]
 options.update(aws_access_key_id=key["AccessKeyId"], aws_secret_access_key=key["SecretAccessKey"])
 s3 = boto3.client("s3", **options)
 s3.create_bucket(Bucket="robots.lab")
-for name in os.listdir(root + "/tf"):
-    s3.upload_file(f"{root}/tf/{name}", "robots.lab", f"lab 1/{name}")
+for folder in folders:
+    for path, _, names in os.walk(folder):
+        for name in names:
+            name = os.path.join(path, name)
+            s3.upload_file(name, "robots.lab", "lab 1/" + os.path.relpath(name, folder))
 print(key["AccessKeyId"], key["SecretAccessKey"])
 """
 
 
-def check_s3(root, local, scratch):
+@contextlib.contextmanager
+def s3(scratch, *folders):
+    """Serves the contents of folders as s3://robots.lab/lab 1/. Gives the environment to read them with, or None."""
     python = os.environ.get("WEIR_MOTO", sys.executable)
     if subprocess.run([python, "-c", "import moto.server, boto3, flask"], capture_output=True, check=False).returncode:
         print("moto is not installed: S3 is not tested")
+        yield None
         return
     port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
@@ -286,17 +304,24 @@ def check_s3(root, local, scratch):
             env={**environment, "INITIAL_NO_AUTH_ACTION_COUNT": "3"}) as process:
         try:
             assert wait_for(endpoint + "/moto-api/data.json")
-            made = subprocess.run([python, "-c", MOTO, endpoint, root], capture_output=True, text=True, env=environment, check=False)
+            made = subprocess.run([python, "-c", MOTO, endpoint, *folders], capture_output=True, text=True, env=environment, check=False)
             assert made.returncode == 0, made.stderr
             name, secret = made.stdout.split()
-            env = {"AWS_ACCESS_KEY_ID": name, "AWS_SECRET_ACCESS_KEY": secret, "AWS_ENDPOINT_URL": endpoint}
-            remote, text = checksums("s3://robots.lab/lab 1", scratch, env=env)
-            assert remote == local and secret not in text, "other batches from S3"
-            wrong = {**env, "AWS_SECRET_ACCESS_KEY": "wrong" + secret}
-            text = run("run", "s3://robots.lab/lab 1", "--num-epochs=1", env=wrong, code=1)
-            assert "SignatureDoesNotMatch" in text and secret not in text, text
+            yield {"AWS_ACCESS_KEY_ID": name, "AWS_SECRET_ACCESS_KEY": secret, "AWS_ENDPOINT_URL": endpoint}
         finally:
             process.terminate()
+
+
+def check_s3(root, local, scratch):
+    with s3(scratch, f"{root}/tf") as env:
+        if not env:
+            return
+        secret = env["AWS_SECRET_ACCESS_KEY"]
+        remote, text = checksums("s3://robots.lab/lab 1", scratch, env=env)
+        assert remote == local and secret not in text, "other batches from S3"
+        wrong = {**env, "AWS_SECRET_ACCESS_KEY": "wrong" + secret}
+        text = run("run", "s3://robots.lab/lab 1", "--num-epochs=1", env=wrong, code=1)
+        assert "SignatureDoesNotMatch" in text and secret not in text, text
 
 
 def main():
@@ -333,4 +358,5 @@ def main():
         check_s3(root, local, scratch)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -177,10 +177,9 @@ Test(http, whole_bodies_are_bounded)
 
 /* ---- a source of an origin ---- */
 
-static bool all_names(const char *name)
+static int all_names(const char *name, bool is_folder)
 {
-    (void)name;
-    return true;
+    return is_folder ? -1 : (int)strlen(name);
 }
 
 struct urls {
@@ -210,7 +209,8 @@ Test(http, lists_skip_hostile_names)
     char url[64];
     snprintf(url, sizeof url, "http://127.0.0.1:%d/data", script_start(list, 1));
     cr_assert_eq(weir_remote_open(&origin, url, &(struct weir_remote_config){0}, &err), 0, "%s", err.text);
-    cr_assert_eq(weir_remote_list(origin, url, all_names, note_url, &urls, &err), 0, "%s", err.text);
+    const struct weir_remote_search search = {.part = all_names, .found = note_url, .user = &urls};
+    cr_assert_eq(weir_remote_list(origin, url, &search, &err), 0, "%s", err.text);
     cr_assert_str_eq(urls.text, "a%20b.h5;e;");
     cr_assert_eq(urls.refused, 3);
     weir_origin_close(&origin);
@@ -276,12 +276,12 @@ Test(http, a_source_reads_blocks_once)
 {
     static char page[65536 + 512];
     static const char head[] =
-        "HTTP/1.1 206 x\r\nETag: \"v1\"\r\nContent-Range: bytes 0-65535/131072\r\nContent-Length: 65536\r\n\r\n";
+        "HTTP/1.1 206 x\r\nETag: \"v1\"\r\nContent-Range: bytes 0-65535/1048576\r\nContent-Length: 65536\r\n\r\n";
     memcpy(page, head, sizeof head - 1);
     for (int i = 0; i < 65536; i++)
         page[sizeof head - 1 + i] = (char)(i * 7 + i / 256);
     const struct script_answer answers[] = {
-        {"HTTP/1.1 200 x\r\nETag: \"v1\"\r\nContent-Length: 131072\r\n\r\n", 0, SCRIPT_KEEP},
+        {"HTTP/1.1 200 x\r\nETag: \"v1\"\r\nContent-Length: 1048576\r\n\r\n", 0, SCRIPT_KEEP},
         {page, sizeof head - 1 + 65536, SCRIPT_KEEP},
         {"HTTP/1.1 412 x\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}};
     struct weir_origin *origin;
@@ -293,7 +293,7 @@ Test(http, a_source_reads_blocks_once)
     snprintf(url, sizeof url, "http://127.0.0.1:%d/x.weir", script_start(answers, 3));
     cr_assert_eq(weir_remote_open(&origin, url, &(struct weir_remote_config){0}, &err), 0, "%s", err.text);
     cr_assert_eq(origin->ops->identify(origin, url, false, &id, &err), 0, "%s", err.text);
-    cr_assert_eq(id.size_bytes, 131072u);
+    cr_assert_eq(id.size_bytes, 1048576u);
     cr_assert_eq(weir_source_open(&source, origin, url, &id, &err), 0);
     for (uint64_t at = 0; at + sizeof bytes <= 65536; at += 5000) {
         cr_assert_eq(weir_source_read(source, at, bytes, sizeof bytes), 0);
@@ -301,7 +301,7 @@ Test(http, a_source_reads_blocks_once)
             cr_assert_eq(bytes[i], (uint8_t)((at + i) * 7 + (at + i) / 256));
     }
     cr_assert_eq(script_requests(), 2);
-    cr_assert_eq(weir_source_read(source, 131072 - 50, bytes, sizeof bytes), -ENODATA);
+    cr_assert_eq(weir_source_read(source, 1048576 - 50, bytes, sizeof bytes), -ENODATA);
     cr_assert_eq(weir_source_read(source, UINT64_MAX - 50, bytes, sizeof bytes), -ENODATA);
     cr_assert_eq(script_requests(), 2);
     cr_assert_eq(weir_source_read(source, 70000, bytes, sizeof bytes), -ESTALE);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares weir.Loader(keys="lerobot") with LeRobotDataset: compare.py [--quick] FOLDER...
+"""Compares weir.Loader(keys="lerobot") with LeRobotDataset: compare.py [--quick] [--url=URL] FOLDER...
 
 Every batch of every dataset must have the same keys in the same order, the same shapes, dtypes and values as the items
 of LeRobotDataset after torch's default collate: without offsets, with each form of delta_timestamps, with episodes=...,
 shuffled, and as uint8 images. Runs in a Python that has lerobot (tests/lerobot/setup.sh) and weir; datasets that this
-lerobot does not read are skipped with one line. Prints one line per dataset and form; exits 1 on differences.
+lerobot does not read are skipped with one line. With --url, Weir reads the folders below that URL instead. Prints one line per dataset and form; exits 1 on differences.
 
 LeRobot opens videos in torchcodec's approximate mode, which returns wrong frames of some streams (those with reordered
 frames). The reference here is torchcodec's exact mode; frames in which LeRobot's own differ are counted. Depth is read
@@ -35,6 +35,7 @@ except ImportError:  # before lerobot 0.5
     dataset_reader = lerobot_dataset
 
 BATCH = 7
+URL = next((argument[6:] for argument in sys.argv if argument.startswith("--url=")), None)
 
 
 class Decoders:
@@ -145,7 +146,7 @@ def check(folder, delta_timestamps, episodes=None, dtype=None, **options):
         options["episodes"] = episodes
     if dtype:
         options["dtype"] = dtype
-    with weir.Loader(folder, keys="lerobot", **options) as loader:
+    with weir.Loader(f"{URL}/{folder.name}" if URL else folder, keys="lerobot", **options) as loader:
         for ours in loader:
             if "index" not in ours:
                 return items, [f"batch {number}: no index: {list(ours)}"]
@@ -213,7 +214,7 @@ def check_dataset(folder, quick):
 
 
 def main():
-    folders = [argument for argument in sys.argv[1:] if argument != "--quick"]
+    folders = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
     if not folders:
         sys.exit(__doc__)
     failed = False

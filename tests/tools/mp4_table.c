@@ -5,12 +5,9 @@
  * where the other functions of video_track.h expect them. */
 #include "datasets/video/video_track.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* Counts the pictures that are not the nearest to their own time, or whose order is wrong. */
 static uint32_t count_misplaced(const struct weir_video_track *track)
@@ -58,20 +55,20 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         struct weir_video_track *track = NULL;
         struct weir_err err = WEIR_ERR_NONE;
-        struct stat status;
-        int fd = open(argv[i], O_RDONLY | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &status) < 0) {
-            perror(argv[i]);
+        struct weir_file_id id;
+        struct weir_source *source;
+        if (weir_source_find(&source, NULL, argv[i], &id, &err) < 0) {
+            fprintf(stderr, "%s: %s\n", argv[i], err.text);
             return EXIT_FAILURE;
         }
         printf("file %s\n", argv[i]);
-        int rc = weir_mp4_open(&track, fd, (uint64_t)status.st_size, &err);
+        int rc = weir_mp4_open(&track, source, id.size_bytes, &err);
         if (rc == 0)
             print(track);
         else
             printf("error %d %s\n", rc, err.text);
         weir_video_track_close(&track);
-        close(fd);
+        weir_source_close(&source);
     }
     return EXIT_SUCCESS;
 }

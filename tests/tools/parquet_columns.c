@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     struct weir_err err = WEIR_ERR_NONE;
     if (argc != 2 && argc != 4)
         return 2;
-    if (weir_parquet_open(&parquet, argv[1], &err) < 0) {
+    if (weir_parquet_open(&parquet, NULL, argv[1], &err) < 0) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }

@@ -90,7 +90,7 @@ int weir_motion_hdf5_open(struct weir_motion_source *source, const char *path, s
     struct file *file = calloc(1, sizeof *file);
     if (!file)
         return weir_no_memory(err);
-    int rc = weir_file_identify(&file->index, NULL, path, err);
+    int rc = weir_file_identify(&file->index, NULL, path, NULL, err);
     if (rc == 0 && !(file->helper = weir_hdf5_helper_open(NULL, NULL, false)))
         rc = weir_no_memory(err);
     if (rc == 0)
