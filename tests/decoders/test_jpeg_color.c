@@ -29,6 +29,13 @@ static struct weir_jpeg_row row_of(int chroma, size_t width, bool bgr, bool plan
     };
 }
 
+static void fill(struct jpeg_choices *choices)
+{
+    for (size_t row = 0; row < sizeof samples / sizeof samples[0]; row++)
+        for (size_t x = 0; x < PADDED; x++)
+            samples[row][x] = (uint8_t)jpeg_choose(choices, 256);
+}
+
 static void compare(int chroma, size_t width, bool bgr, bool planes)
 {
     uint8_t narrow[PIXELS + CANARY], wide[PIXELS + CANARY];
@@ -50,8 +57,7 @@ Test(jpeg_color, avx512_equals_avx2)
     struct jpeg_choices choices = jpeg_choices_of_seed(5);
     for (size_t width = 5; width <= WIDTH_MAX; width++)
         for (int kind = 0; kind < 12; kind++) {
-            for (size_t i = 0; i < sizeof samples; i++)
-                samples[0][i] = (uint8_t)jpeg_choose(&choices, 256);
+            fill(&choices);
             compare(kind % 3, width, kind & 4, kind >= 6);
         }
 }
