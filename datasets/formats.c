@@ -84,7 +84,7 @@ const struct weir_format_ops *weir_format_of_url(struct weir_origin *origin, con
         struct weir_err ignored = WEIR_ERR_NONE;
         const char *mark = weir_format_mark(formats[i], url);
         if (mark && weir_url_join(path, sizeof path, url, mark) &&
-            origin->ops->identify(origin, path, false, &id, &ignored) == 0)
+            origin->ops->identify(origin, path, &id, &ignored) == 0)
             return formats[i];
     }
     return NULL;

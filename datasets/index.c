@@ -51,7 +51,7 @@ static int ask_origin(struct weir_dataset_file *file, struct weir_origin *origin
     struct weir_file_id id = {0};
     if (mark && !weir_url_join(inner, sizeof inner, path, mark))
         return weir_err_set(err, -ENAMETOOLONG, "the path is too long");
-    int rc = origin->ops->identify(origin, mark ? inner : path, false, &id, err);
+    int rc = origin->ops->identify(origin, mark ? inner : path, &id, err);
     if (rc < 0 && mark)
         weir_err_prefix(err, "%s", mark);
     if (rc == 0)

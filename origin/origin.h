@@ -43,10 +43,9 @@ struct weir_origin_range {
 /* Any thread may call all functions except close. */
 struct weir_origin_ops {
     const char *engine; /* the I/O engine that reads these files */
-    /* Determines the identity of a file. ask_server: its present one, even if it is known. Returns 0, or a negative
-     * code with err (without the path). */
-    int (*identify)(struct weir_origin *origin, const char *path, bool ask_server, struct weir_file_id *id,
-                    struct weir_err *err);
+    /* Determines the identity of a file, which stays the same once it is known. Returns 0, or a negative code with err
+     * (without the path). */
+    int (*identify)(struct weir_origin *origin, const char *path, struct weir_file_id *id, struct weir_err *err);
     /* Reads all n ranges of a file that still has this identity. Blocks. Returns 0; -ESTALE if the file changed; or
      * another negative code, with err (without the path). */
     int (*read)(struct weir_origin *origin, const char *path, const struct weir_file_id *id,

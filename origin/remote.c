@@ -266,7 +266,7 @@ struct weir_object *weir_remote_object(struct weir_origin *origin, const char *p
 {
     struct weir_file_id now;
     struct weir_object *object = weir_remote_object_at((struct weir_remote *)origin, path, err);
-    if (!object || weir_remote_identify(origin, path, false, &now, err) < 0)
+    if (!object || weir_remote_identify(origin, path, &now, err) < 0)
         return NULL;
     if (same_id(&now, id))
         return object;

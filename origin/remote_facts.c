@@ -74,8 +74,7 @@ static int ask(struct weir_remote *r, struct weir_object *object, struct weir_re
     return take_answer(object, &response, facts, err);
 }
 
-int weir_remote_identify(struct weir_origin *origin, const char *path, bool ask_server, struct weir_file_id *id,
-                         struct weir_err *err)
+int weir_remote_identify(struct weir_origin *origin, const char *path, struct weir_file_id *id, struct weir_err *err)
 {
     struct weir_remote *r = (struct weir_remote *)origin;
     struct weir_remote_facts facts;
@@ -83,14 +82,14 @@ int weir_remote_identify(struct weir_origin *origin, const char *path, bool ask_
     if (!object)
         return -EINVAL;
     bool known = atomic_load_explicit(&object->known, memory_order_acquire);
-    if (!ask_server && atomic_load_explicit(&object->missing, memory_order_relaxed))
+    if (atomic_load_explicit(&object->missing, memory_order_relaxed))
         return weir_err_set(err, -ENOENT, "the server has no such file");
-    int rc = known && !ask_server ? 0 : ask(r, object, &facts, err);
+    int rc = known ? 0 : ask(r, object, &facts, err);
     if (rc < 0)
         return rc;
     if (!known)
         weir_remote_learn(r, object, &facts);
-    *id = known && ask_server ? id_of(r, object, &facts) : object->id;
+    *id = object->id;
     return 0;
 }
 

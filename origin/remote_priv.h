@@ -64,8 +64,7 @@ int weir_remote_fetch_cached(struct weir_object *object, const struct weir_origi
 void weir_remote_set_key(const struct weir_disk_cache *cache, struct weir_object *object);
 
 /* As in struct weir_origin_ops. */
-int weir_remote_identify(struct weir_origin *origin, const char *path, bool ask_server, struct weir_file_id *id,
-                         struct weir_err *err);
+int weir_remote_identify(struct weir_origin *origin, const char *path, struct weir_file_id *id, struct weir_err *err);
 
 /* Signs a request, unless the remote is anonymous or no S3. */
 void weir_remote_set_signature(struct weir_client_request *request, const struct weir_signed *signature);

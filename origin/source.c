@@ -69,7 +69,7 @@ int weir_source_find(struct weir_source **out, struct weir_origin *origin, const
 {
     struct stat st;
     *out = NULL;
-    int rc = origin ? origin->ops->identify(origin, path, false, id, err) : 0;
+    int rc = origin ? origin->ops->identify(origin, path, id, err) : 0;
     rc = rc < 0 ? rc : weir_source_open(out, origin, path, id, err);
     if (rc < 0 || origin)
         return rc;

@@ -29,7 +29,7 @@ int weir_hdf5_supplier_begin(struct weir_hdf5_supplier *s, const char *path, str
     struct weir_file_id id;
     s->sent_bytes = 0;
     s->err = WEIR_ERR_NONE;
-    int rc = s->origin->ops->identify(s->origin, path, false, &id, err);
+    int rc = s->origin->ops->identify(s->origin, path, &id, err);
     if (rc < 0)
         return rc;
     if (!s->buffer)

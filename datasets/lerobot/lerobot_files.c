@@ -159,7 +159,7 @@ static int open_parts(struct weir_lerobot *lerobot, struct weir_err *err)
     if (!parts || !lerobot->videos || asprintf(&parts->stand_in, "%s/meta/info.json", lerobot->path) < 0)
         return weir_no_memory(err);
     parts->root = lerobot->path;
-    int rc = lerobot->origin ? lerobot->origin->ops->identify(lerobot->origin, parts->stand_in, false, &id, &why)
+    int rc = lerobot->origin ? lerobot->origin->ops->identify(lerobot->origin, parts->stand_in, &id, &why)
              : stat(parts->stand_in, &st) < 0 ? weir_err_set(&why, -errno, "%s", strerror(errno))
                                               : 0;
     if (rc < 0)

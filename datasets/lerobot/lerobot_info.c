@@ -39,7 +39,7 @@ bool weir_lerobot_has(const struct weir_lerobot *lerobot, const char *name)
         return false;
     if (!lerobot->origin)
         return access(path, F_OK) == 0;
-    int rc = lerobot->origin->ops->identify(lerobot->origin, path, false, &id, &ignored);
+    int rc = lerobot->origin->ops->identify(lerobot->origin, path, &id, &ignored);
     return rc != -ENOENT && rc != -EACCES; /* S3 refuses access to missing files if it may not list them */
 }
 

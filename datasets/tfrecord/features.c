@@ -149,7 +149,7 @@ static int read_from(struct weir_stated_features *stated, struct weir_origin *or
     struct weir_source *source = NULL;
     struct weir_file_id id;
     struct weir_err why = WEIR_ERR_NONE;
-    int rc = origin->ops->identify(origin, path, false, &id, &why);
+    int rc = origin->ops->identify(origin, path, &id, &why);
     if (rc == -ENOENT)
         return 0;
     if (rc == 0 && id.size_bytes > BYTES_MAX)

@@ -25,7 +25,7 @@ static int look_at_group(struct weir_zarr_files *files, struct weir_err *err)
     struct weir_file_id id = {0};
     const char *path = files->parts->stand_in;
     if (files->origin && weir_zarr_has(files, ".zgroup")) {
-        int rc = files->origin->ops->identify(files->origin, path, false, &id, err);
+        int rc = files->origin->ops->identify(files->origin, path, &id, err);
         files->parts->looked = weir_part_of(&id);
         return rc;
     }

@@ -218,7 +218,7 @@ bool weir_zarr_remote_has(struct weir_zarr_files *files, const char *key)
         return true;
     return is_hidden(key) && !is_listed(files, ".zgroup") && weir_name_is_safe(key) &&
            weir_url_join(path, sizeof path, files->path, key) &&
-           files->origin->ops->identify(files->origin, path, false, &id, &ignored) == 0;
+           files->origin->ops->identify(files->origin, path, &id, &ignored) == 0;
 }
 
 int weir_zarr_remote_read(struct weir_zarr_files *files, const char *key, size_t most, uint8_t **bytes, size_t *n,
@@ -297,7 +297,7 @@ static int identify_some(struct weir_zarr_files *files, const char *array, const
     for (int k = 0; k < paths.n && rc == 0; k++) {
         struct weir_file_id id;
         struct weir_err why = WEIR_ERR_NONE;
-        rc = files->origin->ops->identify(files->origin, paths.paths[k], false, &id, &why);
+        rc = files->origin->ops->identify(files->origin, paths.paths[k], &id, &why);
         if (rc == 0 && id.size_bytes > INT32_MAX)
             rc = weir_err_set(&why, -EFBIG, "the chunk has over 2 GiB");
         if (rc < 0) {

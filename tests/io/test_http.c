@@ -236,7 +236,7 @@ Test(http, files_are_identified_once)
         weir_remote_identify_all(origin, paths, FILES);
         for (int i = 0; i < FILES; i++) {
             struct weir_file_id id;
-            cr_assert_eq(origin->ops->identify(origin, paths[i], false, &id, &err), fails ? -ECANCELED : 0);
+            cr_assert_eq(origin->ops->identify(origin, paths[i], &id, &err), fails ? -ECANCELED : 0);
             cr_assert(fails || id.size_bytes == 100);
             free(paths[i]);
         }
@@ -266,7 +266,7 @@ Test(http, a_wait_ends_when_it_is_cancelled)
     snprintf(url, sizeof url, "http://127.0.0.1:%d/x.weir", script_start(silent, 1));
     cr_assert_eq(weir_remote_open(&origin, url, &(struct weir_remote_config){0}, &err), 0, "%s", err.text);
     pthread_create(&thread, NULL, cancel_soon, origin);
-    cr_assert_eq(origin->ops->identify(origin, url, false, &id, &err), -ECANCELED, "%s", err.text);
+    cr_assert_eq(origin->ops->identify(origin, url, &id, &err), -ECANCELED, "%s", err.text);
     pthread_join(thread, NULL);
     weir_origin_close(&origin);
     script_stop();
@@ -292,7 +292,7 @@ Test(http, a_source_reads_blocks_once)
     uint8_t bytes[100];
     snprintf(url, sizeof url, "http://127.0.0.1:%d/x.weir", script_start(answers, 3));
     cr_assert_eq(weir_remote_open(&origin, url, &(struct weir_remote_config){0}, &err), 0, "%s", err.text);
-    cr_assert_eq(origin->ops->identify(origin, url, false, &id, &err), 0, "%s", err.text);
+    cr_assert_eq(origin->ops->identify(origin, url, &id, &err), 0, "%s", err.text);
     cr_assert_eq(id.size_bytes, 1048576u);
     cr_assert_eq(weir_source_open(&source, origin, url, &id, &err), 0);
     for (uint64_t at = 0; at + sizeof bytes <= 65536; at += 5000) {
