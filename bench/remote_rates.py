@@ -53,7 +53,7 @@ def start_proxy(args, port, delay_ms):
 
 
 def measure(args, data):
-    """The images/s of a run without its first epoch, and what the report says of the server and the client."""
+    """The images/s of a run without its first epoch, and the report's figures of reading."""
     command = pinned(args.cores, [args.weir, "run", data, "--num-epochs", str(args.epochs), "--num-workers", "2", "--json",
                                   *args.options])
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -61,8 +61,7 @@ def measure(args, data):
         sys.exit(done.stderr)
     report = json.loads(done.stdout)["report"]
     later = report["steps"]["later_epochs"]
-    threads = [t for t in report.get("others", []) if t.get("name") == "weir-ahead"]
-    return later["images"] / later["s"], report["io"], threads
+    return later["images"] / later["s"], report["io"]
 
 
 def main():
@@ -91,7 +90,7 @@ def main():
         try:
             for _ in range(args.rounds):
                 for way, data in ways.items():
-                    rate, ios[way], _ = measure(args, data)
+                    rate, ios[way] = measure(args, data)
                     rates[way].append(rate)
         finally:
             for process in processes:
