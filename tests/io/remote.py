@@ -165,10 +165,10 @@ def check_kills(server, local, scratch):
             process.kill()
             process.wait()
         server.stalled, server.stalls_after = None, 0
-    environments = [f"{scratch}/killed{i}" for i in range(2)]
+    paths = [f"{scratch}/killed{i}" for i in range(2)]
     processes = [subprocess.Popen([weir, *args, "--num-epochs=2", "--seed=3", "--num-workers=2", f"--checksums={path}"], env=environment,
-                                  stdout=subprocess.DEVNULL) for path in environments]
-    for process, path in zip(processes, environments):
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for path in paths]
+    for process, path in zip(processes, paths):
         assert process.wait() == 0
         with open(path, encoding="utf-8") as f:
             assert f.read() == local, "other batches after kill -9"
