@@ -8,6 +8,7 @@
 #include "datasets/hdf5/h5_read.h"
 #include "decoders/video/video.h"
 #include "io/io.h"
+#include "origin/http.h"
 #include "prof/record/switches.h"
 #include "prof/symbols/symbols.h"
 #include "weir/base.h"
@@ -32,7 +33,7 @@ struct finding {
 };
 
 struct findings {
-    struct finding at[13 + WEIR_GPU_FACTS_MAX];
+    struct finding at[14 + WEIR_GPU_FACTS_MAX];
     int n;
     struct weir_gpu_facts gpu;
 };
@@ -76,6 +77,8 @@ static void look(struct findings *findings)
     weir_device_liburing(add(findings, "liburing"));
     device = add(findings, "http");
     device->present = weir_http_library(device->text, sizeof device->text);
+    device = add(findings, "servers");
+    device->present = weir_client_describe(device->text, sizeof device->text);
     device = add(findings, "stacks");
     device->present = weir_symbols_library(why, sizeof why);
     if (device->present)

@@ -33,8 +33,9 @@ bool weir_client_describe(char *text, size_t size)
 {
     const curl_version_info_data *v = curl_version_info(CURLVERSION_NOW);
     const char *file = weir_client_authorities();
-    snprintf(text, size, "libcurl %s, %s, certificates %s", v->version, v->ssl_version ? v->ssl_version : "no TLS",
-             file ? file : "not found");
+    snprintf(text, size, "libcurl %s, %s, %s%s", v->version, v->ssl_version ? v->ssl_version : "no TLS",
+             file ? "certificates in " : "no file of certificates, so https fails; name one in CURL_CA_BUNDLE",
+             file ? file : "");
     return true;
 }
 

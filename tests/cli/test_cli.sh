@@ -183,7 +183,7 @@ check "SIGTERM ends weir report with 143 (was $status)" [ "$status" -eq 143 ]
 
 run 0 doctor
 empty_err
-for word in CPU cores memory hdf5 jpeg inflate io_uring liburing stacks python cuda pread turbo; do
+for word in CPU cores memory hdf5 jpeg inflate io_uring liburing servers stacks python cuda pread turbo; do
     check "doctor lists $word" grep -qE "^  $word +[^ ]" "$work/out"
 done
 run 0 doctor --json
@@ -196,7 +196,7 @@ m = d["machine"]
 assert 1 <= m["cores_usable"] <= m["cores_affinity"] <= m["cores_online"], m
 assert m["memory_total_bytes"] > m["memory_available_bytes"] > 1 << 20, m
 found = {f["name"]: f for f in d["found"]}
-assert {"hdf5", "jpeg", "inflate", "io_uring", "liburing", "stacks", "cuda"} <= set(found), found
+assert {"hdf5", "jpeg", "inflate", "io_uring", "liburing", "servers", "stacks", "cuda"} <= set(found), found
 for row in d["found"] + d["io"] + d["decoders"] + d["layouts"]:
     assert row["present"] is (row["why_not"] is None), row
     assert row["text"] or row["why_not"], row

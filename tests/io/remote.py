@@ -228,6 +228,8 @@ def check_tls(port, local, scratch, authority):
     data = f"https://localhost:{port}/one.weir"
     remote, _ = checksums(data, scratch, env={"CURL_CA_BUNDLE": authority})
     assert remote == local, "other batches over TLS"
+    text = run("doctor", env={"CURL_CA_BUNDLE": authority, "COLUMNS": "1000"})
+    assert re.search(f"servers +yes +libcurl .*, certificates in {authority}\n", text), text
     environment.pop("CURL_CA_BUNDLE", None)
     environment.pop("SSL_CERT_FILE", None)
     text = run("run", data, "--num-epochs=1", code=1)
