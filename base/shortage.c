@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 bool weir_is_shortage(int code)
 {
@@ -31,6 +32,16 @@ const char *weir_machine_advice(int code)
     default:
         return NULL;
     }
+}
+
+const char *weir_frame_advice(int code, const char *reason)
+{
+    if (code == -ENOTSUP || strstr(reason, "; "))
+        return "";
+    const char *machine = weir_machine_advice(code);
+    if (machine)
+        return machine;
+    return code == -ESTALE ? "rerun on files that no process writes to" : "repair or remove the frame";
 }
 
 const char *weir_open_advice(int code)

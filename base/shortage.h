@@ -19,6 +19,10 @@ bool weir_is_storage_error(int code);
  * -n)". Returns NULL for other codes. */
 const char *weir_machine_advice(int code);
 
+/* Returns advice for a frame that cannot be read or decoded for this reason. Empty if the reason contains advice, which
+ * follows a semicolon. */
+const char *weir_frame_advice(int code, const char *reason);
+
 /* Returns advice for a file that cannot be opened. Without specific advice for the code, it is "check the path and its
  * permissions". */
 const char *weir_open_advice(int code);

@@ -45,7 +45,7 @@ int weir_client_status_error(const struct weir_client_head *head, const char *bo
     switch (head->status) {
     case 404:
     case 410:
-        return weir_err_set(err, -ENOENT, "the server has no such file%s%s%s", open, code, close);
+        return weir_err_set(err, -ENOENT, "the server has no such file%s%s%s; check the URL", open, code, close);
     case 401:
     case 403:
         return weir_err_set(
@@ -67,7 +67,8 @@ int weir_client_status_error(const struct weir_client_head *head, const char *bo
                             "the server redirects to another address (status %d), where credentials are "
                             "not sent; use the address of the data itself",
                             head->status);
-    return weir_err_set(err, -EREMOTEIO, "the server fails with status %d%s%s%s", head->status, open, code, close);
+    return weir_err_set(err, -EREMOTEIO, "the server fails with status %d%s%s%s; %s", head->status, open, code, close,
+                        head->status < 500 ? "check the URL" : "try again later, or look into the server's log");
 }
 
 const char *weir_client_authorities(void)

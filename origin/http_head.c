@@ -194,10 +194,12 @@ static int check_partial(const struct weir_client_head *head, const struct weir_
     bool right = head->has_range && wanted->length > 0 && head->first == wanted->offset &&
                  head->last - head->first == wanted->length - 1;
     if (!right)
-        return weir_err_set(err, -EREMOTEIO, "the server sends other bytes than the requested range");
+        return weir_err_set(err, -EREMOTEIO,
+                            "the server sends other bytes than the requested range; " WEIR_SERVER_ADVICE);
     *body = wanted->length;
     if (head->has_length && head->length != wanted->length)
-        return weir_err_set(err, -EREMOTEIO, "the server's Content-Length disagrees with its Content-Range");
+        return weir_err_set(err, -EREMOTEIO,
+                            "the server's Content-Length disagrees with its Content-Range; " WEIR_SERVER_ADVICE);
     return 0;
 }
 
@@ -206,15 +208,14 @@ static int check_whole(const struct weir_client_head *head, const struct weir_cl
 {
     *body = head->has_length ? head->length : UINT64_MAX;
     if (wanted->length == 0 && head->has_length && head->length > wanted->limit)
-        return weir_err_set(err, -EFBIG, "the response has %llu bytes; at most %zu are read",
+        return weir_err_set(err, -EFBIG,
+                            "the response has %llu bytes; at most %zu are read; name files or smaller folders",
                             (unsigned long long)head->length, wanted->limit);
     if (wanted->length == 0)
         return 0;
     bool all = wanted->offset == 0 && wanted->file && wanted->file->size_bytes == wanted->length;
     if (!all)
-        return weir_err_set(err, -EREMOTEIO,
-                            "the server ignores ranges and sends the whole file; use a server that supports ranges, "
-                            "such as nginx, Apache or S3");
+        return weir_err_set(err, -EREMOTEIO, "the server ignores ranges and sends the whole file; " WEIR_SERVER_ADVICE);
     if (head->has_length && head->length != wanted->length)
         return weir_err_set(err, -ESTALE, "the file changed its size since it was opened; rerun to index it again");
     *body = wanted->length;
@@ -226,19 +227,21 @@ int weir_client_head_check(const struct weir_client_head *head, const struct wei
 {
     *body = 0;
     if (head->bad)
-        return weir_err_set(err, -EREMOTEIO, "the server's response has a malformed head");
+        return weir_err_set(err, -EREMOTEIO, "the server's response has a malformed head; " WEIR_SERVER_ADVICE);
     int rc = changed(head, wanted->file, err);
     if (rc < 0)
         return rc;
     if (head->status == 416)
         return weir_err_set(err, -ESTALE, "the file is shorter than when it was opened; rerun to index it again");
     if (head->is_encoded)
-        return weir_err_set(err, -EREMOTEIO, "the server compresses the file, although it was requested as it is");
+        return weir_err_set(err, -EREMOTEIO,
+                            "the server compresses the file, although it was requested as it is; turn that off there");
     if (wanted->is_head)
         return 0;
     if (head->status == 206)
         return check_partial(head, wanted, body, err);
     if (head->status == 200)
         return check_whole(head, wanted, body, err);
-    return weir_err_set(err, -EREMOTEIO, "the server's response has the unexpected status %d", head->status);
+    return weir_err_set(err, -EREMOTEIO, "the server's response has the unexpected status %d; " WEIR_SERVER_ADVICE,
+                        head->status);
 }

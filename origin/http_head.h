@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Advice in messages about servers that break the rules. */
+#define WEIR_SERVER_ADVICE                                                                                             \
+    "use a server that supports ranges, such as nginx, Apache or S3, and no proxy that changes them"
+
 enum { WEIR_ETAG_MAX = 256, WEIR_HEAD_MAX_BYTES = 64 << 10, WEIR_CLIENT_DATE = 40 };
 
 /* What is known of a file on a server. */

@@ -42,7 +42,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
         t->first = weir_clock_ticks();
     if (weir_client_head_line(&t->response.head, line, n))
         return n;
-    t->response.rc = weir_err_set(&t->response.err, -EREMOTEIO, "the head of the server's response exceeds %d KiB",
+    t->response.rc = weir_err_set(&t->response.err, -EREMOTEIO,
+                                  "the head of the server's response exceeds %d KiB; " WEIR_SERVER_ADVICE,
                                   WEIR_HEAD_MAX_BYTES >> 10);
     return 0;
 }
@@ -85,7 +86,8 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *user)
         return more == n ? n : 0;
     }
     if (n > t->body_bytes - r->bytes) {
-        r->rc = weir_err_set(&r->err, -EREMOTEIO, "the server sends more bytes than the requested range");
+        r->rc = weir_err_set(&r->err, -EREMOTEIO,
+                             "the server sends more bytes than the requested range; " WEIR_SERVER_ADVICE);
         return 0;
     }
     if (t->request.wanted.length == 0 && !reserve(t, n))
@@ -230,15 +232,16 @@ static int transfer_error(struct weir_transfer *t, CURLcode code, bool *again)
         return weir_err_set(err, -EHOSTUNREACH, "%s; check the name of the host and the network", why);
     case CURLE_COULDNT_CONNECT:
         *again = t->http->has_answered || t->attempt < FIRST_ATTEMPTS;
-        return weir_err_set(err, -ECONNREFUSED, "%s", why);
+        return weir_err_set(err, -ECONNREFUSED, "%s; check the address, and whether the server runs", why);
     case CURLE_OPERATION_TIMEDOUT:
-        return weir_err_set(err, -ETIMEDOUT, "the server sends nothing or too slowly: %s", why);
+        return weir_err_set(err, -ETIMEDOUT,
+                            "the server sends nothing or too slowly: %s; check the network and the server's load", why);
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
     case CURLE_SEND_ERROR:
     case CURLE_SSL_CONNECT_ERROR:
-        return weir_err_set(err, -EREMOTEIO, "the connection broke: %s", why);
+        return weir_err_set(err, -EREMOTEIO, "the connection broke: %s; check the network and the server", why);
     default:
         break;
     }
@@ -251,8 +254,9 @@ static int transfer_error(struct weir_transfer *t, CURLcode code, bool *again)
                             "authority's file in CURL_CA_BUNDLE",
                             why);
     if (code == CURLE_TOO_MANY_REDIRECTS)
-        return weir_err_set(err, -ELOOP, "the server redirects more than %d times", REDIRECTS);
-    return weir_err_set(err, -EREMOTEIO, "%s", why);
+        return weir_err_set(err, -ELOOP, "the server redirects more than %d times; use the address of the data itself",
+                            REDIRECTS);
+    return weir_err_set(err, -EREMOTEIO, "%s; check the URL and the server", why);
 }
 
 bool weir_transfer_judge(struct weir_transfer *t, int result)
@@ -272,8 +276,9 @@ bool weir_transfer_judge(struct weir_transfer *t, int result)
         r->rc = transfer_error(t, code, &again);
     } else if (!t->request.wanted.is_head && t->body_bytes != UINT64_MAX && r->bytes != t->body_bytes) {
         again = true;
-        r->rc = weir_err_set(&r->err, -EREMOTEIO, "the connection broke: %zu of %llu bytes arrived", r->bytes,
-                             (unsigned long long)t->body_bytes);
+        r->rc = weir_err_set(&r->err, -EREMOTEIO,
+                             "the connection broke: %zu of %llu bytes arrived; check the network and the server",
+                             r->bytes, (unsigned long long)t->body_bytes);
     }
     return again;
 }

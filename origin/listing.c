@@ -30,13 +30,15 @@ int weir_listing_json(const char *text, size_t n, weir_listed_fn *listed, void *
     json_t *array = json_loadb(text, n, 0, &why);
     int rc = 0;
     if (!json_is_array(array))
-        rc = weir_err_set(err, -EBADMSG, "the list is not a JSON array of names%s%s", array ? "" : ": ",
-                          array ? "" : why.text);
+        rc = weir_err_set(err, -EBADMSG, "the list is not a JSON array of names%s%s; correct it on the server",
+                          array ? "" : ": ", array ? "" : why.text);
     for (size_t i = 0; rc == 0 && i < json_array_size(array); i++) {
         bool fits;
         rc = take_json(json_array_get(array, i), listed, user, &fits);
         if (!fits)
-            rc = weir_err_set(err, -EBADMSG, "entry %zu of the list is neither a name nor an object with \"name\"", i);
+            rc = weir_err_set(
+                err, -EBADMSG,
+                "entry %zu of the list is neither a name nor an object with \"name\"; correct it on the server", i);
     }
     json_decref(array);
     return rc;
@@ -66,7 +68,9 @@ int weir_listing_text(const char *text, size_t n, weir_listed_fn *listed, void *
         if (length > 0 && *line != '#') {
             struct weir_listed entry = {.name = name};
             if (!copy_name(name, line, length))
-                return weir_err_set(err, -EBADMSG, "line %d of the list is too long or has a zero byte", number);
+                return weir_err_set(err, -EBADMSG,
+                                    "line %d of the list is too long or has a zero byte; correct it on the server",
+                                    number);
             rc = listed(user, &entry);
         }
         line = next;
@@ -237,11 +241,12 @@ static int take_object(const char *text, const char *end, bool encoded, weir_lis
     struct weir_listed entry = {.name = key, .has_facts = true};
     if (!text_of(text, end, "Key", key, sizeof key) || !text_of(text, end, "Size", size, sizeof size) ||
         !take_size(size, &entry.facts.size_bytes))
-        return weir_err_set(err, -EBADMSG, "the bucket's list has an object without a valid key and size");
+        return weir_err_set(err, -EBADMSG,
+                            "the bucket's list has an object without a valid key and size; check the endpoint");
     for (char *c = encoded ? key : NULL; c && *c; c++)
         *c = *c == '+' ? ' ' : *c;
     if (encoded && !weir_url_decode(key))
-        return weir_err_set(err, -EBADMSG, "the bucket's list has a malformed key");
+        return weir_err_set(err, -EBADMSG, "the bucket's list has a malformed key; check the endpoint");
     size_t n = strlen(key);
     if (n == 0 || key[n - 1] == '/')
         return 0; /* the marker of a folder */
@@ -266,13 +271,14 @@ int weir_listing_s3(const char *text, size_t n, char next[WEIR_LIST_TOKEN_MAX], 
         at += sizeof begin - 1;
         const char *stop = memmem(at, (size_t)(end - at), finish, sizeof finish - 1);
         if (!stop)
-            return weir_err_set(err, -EBADMSG, "the bucket's list is cut off");
+            return weir_err_set(err, -EBADMSG, "the bucket's list is cut off; check the endpoint");
         rc = take_object(at, stop, encoded, listed, user, err);
         at = stop + sizeof finish - 1;
     }
     if (rc < 0 || !text_of(text, end, "IsTruncated", flag, sizeof flag) || strcmp(flag, "true") != 0)
         return rc;
     if (!text_of(text, end, "NextContinuationToken", next, WEIR_LIST_TOKEN_MAX) || !*next)
-        return weir_err_set(err, -EBADMSG, "the bucket's list continues, but has no token for its next part");
+        return weir_err_set(err, -EBADMSG,
+                            "the bucket's list continues, but has no token for its next part; check the endpoint");
     return 0;
 }

@@ -55,10 +55,7 @@ static int take_answer(struct weir_object *object, struct weir_client_response *
     if (response->rc < 0)
         return weir_err_set(err, response->rc, "%s", response->err.text);
     if (!response->head.has_length)
-        return weir_err_set(
-            err, -EREMOTEIO,
-            "the server does not state the file's size; use a server of files, such as nginx, Apache or "
-            "S3");
+        return weir_err_set(err, -EREMOTEIO, "the server does not state the file's size; " WEIR_SERVER_ADVICE);
     *facts = (struct weir_remote_facts){.size_bytes = response->head.length, .modified_s = response->head.modified_s};
     memcpy(facts->etag, response->head.etag, sizeof facts->etag);
     return 0;
@@ -83,7 +80,7 @@ int weir_remote_identify(struct weir_origin *origin, const char *path, struct we
         return -EINVAL;
     bool known = atomic_load_explicit(&object->known, memory_order_acquire);
     if (atomic_load_explicit(&object->missing, memory_order_relaxed))
-        return weir_err_set(err, -ENOENT, "the server has no such file");
+        return weir_err_set(err, -ENOENT, "the server has no such file; check the URL");
     int rc = known ? 0 : ask(r, object, &facts, err);
     if (rc < 0)
         return rc;

@@ -35,6 +35,8 @@ static int no_memory(struct locating *p)
 static int cannot(struct locating *p, int rc, const char *what, const char *why)
 {
     const char *advice = weir_machine_advice(rc);
+    if (strstr(why, "; ")) /* has advice */
+        return weir_err_set(p->err, rc, "%s: %s: %s", p->map->key, what, why);
     return weir_err_set(p->err, rc, "%s: %s: %s; %s", p->map->key, what, why,
                         advice ? advice : "repair or remove the file");
 }

@@ -45,9 +45,7 @@ static int probe_frame(struct prober *p, int episode, int camera, int t, struct 
         return 0;
     }
     char name[768];
-    const char *advice = weir_machine_advice(rc);
-    if (!advice)
-        advice = rc == -ENOTSUP ? "" : "repair or remove the frame"; /* that reason says what to install */
+    const char *advice = weir_frame_advice(rc, reason);
     weir_frame_name(p->dataset, episode, camera, t, name, sizeof name);
     return weir_err_set(
         err, rc, "%s: %s%s%s%s", name, reason, *advice ? "; " : "", advice,

@@ -95,7 +95,8 @@ static int lacks(struct unit *unit, int t, int code, const char *reason)
     char name[768];
     weir_frame_name(unit->v->dataset, episode_of(unit->v, unit->track), camera_of(unit->v, unit->track), t, name,
                     sizeof name);
-    return weir_err_set(unit->err, code, "%s: %s; %s", name, reason, weir_machine_advice(code));
+    const char *advice = weir_frame_advice(code, reason);
+    return weir_err_set(unit->err, code, "%s: %s%s%s", name, reason, *advice ? "; " : "", advice);
 }
 
 static int checked(void *user, int t, int code, uint64_t hash, enum weir_finding_kind kind, const char *reason)

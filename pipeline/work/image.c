@@ -173,20 +173,11 @@ static int substitute(struct weir_worker *worker, struct weir_image image, char 
     return rc;
 }
 
-static const char *advice(int code)
-{
-    const char *machine = weir_machine_advice(code);
-    if (machine)
-        return machine;
-    if (code == -ENOTSUP) /* the reason says what to install */
-        return "";
-    return code == -ESTALE ? "rerun on files that no process writes to" : "repair or remove the frame";
-}
-
 static void fail(struct weir_worker *worker, struct weir_slot *slot, int64_t number, int code, const char *text)
 {
     struct weir_err err = WEIR_ERR_NONE;
-    weir_err_set(&err, code, "%s%s%s%s", text, *advice(code) ? "; " : "", advice(code),
+    const char *advice = weir_frame_advice(code, text);
+    weir_err_set(&err, code, "%s%s%s%s", text, *advice ? "; " : "", advice,
                  weir_is_shortage(code) ? "" : ", or use --on-error skip or substitute");
     weir_slot_fail(&worker->shared->slots, slot, number, &err);
 }
