@@ -255,6 +255,24 @@ static int get(const char *url, const char *method, const char *header, char **t
     return *text ? 0 : weir_err_set(err, -EBADMSG, "an empty answer");
 }
 
+/* Returns whether the URL's host is this machine or a container's service, for which no encryption is needed. */
+static bool is_local(const char *url)
+{
+    static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]", "169.254.170.2", "169.254.170.23"};
+    if (strncmp(url, "http://", 7) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        size_t n = strlen(hosts[i]);
+        const char *after = url + 7 + n;
+        if (strncmp(url + 7, hosts[i], n) != 0)
+            continue;
+        after += *after == ':' ? 1 + strspn(after + 1, "0123456789") : 0;
+        if (*after == '/' || *after == '\0') /* no longer name, and no user name before another host */
+            return true;
+    }
+    return false;
+}
+
 /* Returns 1 if no container service is named. */
 static int from_container(struct weir_s3_credentials *c, struct weir_err *err)
 {
@@ -266,8 +284,7 @@ static int from_container(struct weir_s3_credentials *c, struct weir_err *err)
     if (!full && !relative)
         return 1;
     snprintf(url, sizeof url, "%s%s", relative ? "http://169.254.170.2" : full, relative ? relative : "");
-    bool local = relative || strncmp(url, "https://", 8) == 0 || strncmp(url, "http://127.0.0.1", 16) == 0 ||
-                 strncmp(url, "http://localhost", 16) == 0 || strncmp(url, "http://169.254.170.23/", 22) == 0;
+    bool local = relative ? *relative == '/' : strncmp(url, "https://", 8) == 0 || is_local(url);
     if (!local)
         return weir_err_set(err, -EACCES,
                             "AWS_CONTAINER_CREDENTIALS_FULL_URI: must be https or an address of this machine");
