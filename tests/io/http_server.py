@@ -26,6 +26,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.root, self.requests, self.faults, self.changed, self.stalled = root, 0, False, False, None
         self.signed = self.heads = self.ranges = self.stalls_at = self.stalls_after = 0
+        self.moved = None  # URL of the server that has the files now
         self.lock = threading.Lock()
         self.url = f"http{'s' if tls_file else ''}://127.0.0.1:{self.server_port}"
         if tls_file:
@@ -57,6 +58,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             server.heads += self.command == "HEAD"
             server.signed += "Authorization" in self.headers
             n = server.requests
+        if server.moved:
+            self.head(302, {"Location": server.moved + self.path, "Content-Length": 0})
+            return
         path = os.path.join(server.root, urllib.request.url2pathname(self.path.lstrip("/")))
         if self.path.endswith("/index.json"):
             names = [os.path.relpath(os.path.join(folder, name), os.path.dirname(path))
@@ -101,13 +105,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def certificate(scratch):
-    """Makes a certificate for this machine, and its key. Returns the certificate's file, or None."""
+def certificate(scratch, names="DNS:localhost,IP:127.0.0.1"):
+    """Makes a certificate for this machine or other names, and its key. Returns the certificate's file, or None."""
     if not shutil.which("openssl"):
         return None
     path = f"{scratch}/certificate"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{path}.key", "-out", path, "-days", "2",
-                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"], check=True, capture_output=True)
+                    "-subj", "/CN=localhost", "-addext", f"subjectAltName={names}"], check=True, capture_output=True)
     return path
 
 

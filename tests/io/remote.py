@@ -105,6 +105,37 @@ def check_anonymous(server, local, scratch):
         assert remote == local and (server.signed > 0) == is_signed and "hidden" not in text, (server.signed, text)
 
 
+def check_redirects(server, root, local, scratch):
+    """A redirect to another server is followed, but not with credentials."""
+    other = Server(root)
+    server.moved = other.url
+    moved, _ = checksums(f"{server.url}/one.weir", scratch)
+    assert moved == local and other.requests > 0
+    other.requests = 0
+    env = {"AWS_ACCESS_KEY_ID": "name", "AWS_SECRET_ACCESS_KEY": "hidden"}
+    text = run("run", "s3://sub-folder/one.weir", "--num-epochs=1", f"--endpoint={server.url}", env=env, code=1)
+    assert "credentials are not sent" in text and "hidden" not in text and other.requests == 0, text
+    server.moved = None
+
+
+def check_certificates(root, local, scratch):
+    """A trusted certificate, one of an unknown authority, and one of another host."""
+    trusted = certificate(scratch)
+    if not trusted:
+        print("openssl is not installed: certificates are not tested")
+        return
+    os.makedirs(f"{scratch}/other")
+    other = certificate(f"{scratch}/other", "DNS:other.example")
+    url = f"{Server(root, trusted).url}/one.weir"
+    remote, _ = checksums(url, scratch, env={"CURL_CA_BUNDLE": trusted})
+    assert remote == local, "other batches over TLS"
+    text = run("doctor", env={"CURL_CA_BUNDLE": trusted, "COLUMNS": "1000"})
+    assert re.search(f"servers +yes +libcurl .*, certificates in {trusted}\n", text), text
+    for data, authority in [(url, other), (f"{Server(root, other).url}/one.weir", other), (url, f"{scratch}/missing")]:
+        text = run("run", data, "--num-epochs=1", env={"CURL_CA_BUNDLE": authority}, code=1)
+        assert "certificate is not trusted" in text and "CURL_CA_BUNDLE" in text, text
+
+
 def check_refusals(server):
     cases = [(f"{server.url}/one.weir", ["--direct"], "omit --direct"), (f"{server.url}/one.weir", ["--cold"], "without --cold"),
              (f"{server.url}/one.weir", ["--io=pread"], "use --io http"), (f"{server.url}/missing.weir", [], "no such file"),
@@ -228,8 +259,6 @@ def check_tls(port, local, scratch, authority):
     data = f"https://localhost:{port}/one.weir"
     remote, _ = checksums(data, scratch, env={"CURL_CA_BUNDLE": authority})
     assert remote == local, "other batches over TLS"
-    text = run("doctor", env={"CURL_CA_BUNDLE": authority, "COLUMNS": "1000"})
-    assert re.search(f"servers +yes +libcurl .*, certificates in {authority}\n", text), text
     environment.pop("CURL_CA_BUNDLE", None)
     environment.pop("SSL_CERT_FILE", None)
     text = run("run", data, "--num-epochs=1", code=1)
@@ -343,6 +372,8 @@ def main():
         server = check_faults(root, local, scratch)
         check_opening(server, scratch)
         check_links(root, server)
+        check_redirects(server, root, local, scratch)
+        check_certificates(root, local, scratch)
         check_anonymous(server, local, scratch)
         check_refusals(server)
         check_cache(server, local, scratch)
