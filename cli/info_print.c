@@ -1,6 +1,7 @@
 #include "cli/info_print.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "cli/sysinfo.h"
 #include "datasets/video_frames.h"
 #include "pipeline/samples/probe.h"
 
@@ -282,6 +283,16 @@ static void print_texts(FILE *out, const struct weir_dataset *dataset)
         fprintf(out, "%s\n", weir_dataset_episodes(dataset) > 1 ? " (first episode)" : "");
 }
 
+/* Names a filesystem only if it needs advice. */
+static void print_filesystem(FILE *out, const char *path)
+{
+    char type[64];
+    weir_filesystem_of(path, type, sizeof type);
+    const char *advice = weir_filesystem_advice(type);
+    if (advice)
+        fprintf(out, "filesystem: %s, %s\n", type, advice);
+}
+
 static void print_text(const struct facts *facts, const char *path)
 {
     const struct weir_dataset *dataset = facts->dataset;
@@ -301,6 +312,7 @@ static void print_text(const struct facts *facts, const char *path)
             facts->lengths[0], median(facts->lengths, n), facts->lengths[n - 1]);
     fprintf(out, "files: %s; index: %s in memory\n", weir_size((double)facts->files_bytes).text,
             weir_size((double)weir_dataset_index_bytes(dataset)).text);
+    print_filesystem(out, path);
     uint64_t frames, library = by_library(facts, &frames);
     fprintf(out, "cameras: %d, %llu frames\n", weir_dataset_cameras(dataset), (unsigned long long)frames);
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)

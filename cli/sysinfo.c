@@ -153,22 +153,45 @@ static void longest_mount(FILE *mounts, const char *path, dev_t device, char *bu
     }
 }
 
-/* Gets the type from statfs, since under chroot no listed mount may contain the path. */
-static void type_by_number(const char *path, char *buf, size_t size)
+const char *weir_filesystem_name(unsigned long number)
 {
     static const struct {
         unsigned long number;
         const char *name;
     } types[] = {{0xef53, "ext4"},        {0x58465342, "xfs"},  {0x9123683e, "btrfs"}, {0x01021994, "tmpfs"},
                  {0x794c7630, "overlay"}, {0x6969, "nfs"},      {0x2fc12fc1, "zfs"},   {0x0bd00bd0, "lustre"},
-                 {0xfe534d42, "smb2"},    {0x65735546, "fuse"}, {0xf2f52010, "f2fs"}};
+                 {0xfe534d42, "smb2"},    {0xff534d42, "cifs"}, {0x65735546, "fuse"},  {0xf2f52010, "f2fs"},
+                 {0x00c36400, "ceph"},    {0x47504653, "gpfs"}, {0x01021997, "9p"},    {0x19830326, "beegfs"},
+                 {0x5346414f, "afs"}};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (types[i].number == number)
+            return types[i].name;
+    return NULL;
+}
+
+const char *weir_filesystem_advice(const char *type)
+{
+    static const char *const remote[] = {"nfs",  "nfs4", "lustre", "smb2",   "smb3", "cifs",
+                                         "ceph", "gpfs", "9p",     "beegfs", "afs"};
+    if (strcmp(type, "fuse") == 0 || strncmp(type, "fuse.", 5) == 0)
+        return "a program serves it, and adds its time to every read: a URL is faster, if the data has one";
+    for (size_t i = 0; i < sizeof remote / sizeof remote[0]; i++)
+        if (strcmp(type, remote[i]) == 0)
+            return "on another machine: opening a file and a random read wait for it; --index FILE and --io uring help";
+    return NULL;
+}
+
+/* Gets the type from statfs, since under chroot no listed mount may contain the path. */
+static void type_by_number(const char *path, char *buf, size_t size)
+{
     struct statfs fs;
     if (statfs(path, &fs) != 0)
         return;
-    snprintf(buf, size, "type 0x%lx", (unsigned long)fs.f_type);
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (types[i].number == (unsigned long)fs.f_type)
-            snprintf(buf, size, "%s", types[i].name);
+    const char *name = weir_filesystem_name((unsigned long)fs.f_type & 0xffffffff); /* signed on some machines */
+    if (name)
+        snprintf(buf, size, "%s", name);
+    else
+        snprintf(buf, size, "type 0x%lx", (unsigned long)fs.f_type);
 }
 
 void weir_filesystem_of(const char *path, char *buf, size_t size)

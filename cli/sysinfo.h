@@ -29,6 +29,11 @@ void weir_sysinfo_json(const struct weir_sysinfo *info, struct weir_json *json);
 /* Copies the type of the filesystem that contains path, such as "ext4", "overlay" or "nfs4"; "a server" for
  * URLs, or "unknown". */
 void weir_filesystem_of(const char *path, char *buf, size_t size);
+/* Returns the name of a type as statfs reports it, or NULL. */
+const char *weir_filesystem_name(unsigned long number);
+/* Returns what helps to read from a filesystem of this type (as from weir_filesystem_of) on another machine, or behind
+ * a program; NULL for local ones. */
+const char *weir_filesystem_advice(const char *type);
 
 /* Return the version, such as "0.2.0", and the build's git describe, which is "unknown" outside a checkout. */
 const char *weir_version(void);

@@ -27,6 +27,26 @@ Test(sysinfo, filesystems)
     cr_assert_str_neq(type, "unknown");
 }
 
+Test(sysinfo, filesystems_of_other_machines)
+{
+    static const struct {
+        unsigned long number; /* as statfs reports it */
+        const char *name, *words;
+    } types[] = {{0x6969, "nfs", "--index"},      {0x0bd00bd0, "lustre", "--io uring"},
+                 {0x65735546, "fuse", "a URL"},   {0xfe534d42, "smb2", "--index"},
+                 {0x00c36400, "ceph", "--index"}, {0xef53, "ext4", NULL},
+                 {0x01021994, "tmpfs", NULL},     {0x58465342, "xfs", NULL}};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        cr_assert_str_eq(weir_filesystem_name(types[i].number), types[i].name);
+        const char *advice = weir_filesystem_advice(types[i].name);
+        cr_assert_eq(advice != NULL, types[i].words != NULL, "%s", types[i].name);
+        cr_assert(!advice || strstr(advice, types[i].words), "%s", advice);
+    }
+    cr_assert_null(weir_filesystem_name(1));
+    cr_assert(weir_filesystem_advice("nfs4") && weir_filesystem_advice("fuse.s3fs"));
+    cr_assert(!weir_filesystem_advice("fuseblk") && !weir_filesystem_advice("unknown") && !weir_filesystem_advice(""));
+}
+
 Test(sysinfo, machine)
 {
     struct weir_sysinfo info;
