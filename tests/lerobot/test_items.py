@@ -239,6 +239,18 @@ class Items(unittest.TestCase):
             self.compare(root, reference, num_workers=2)
             self.compare(root, reference, {"observation.images.top": [0], "action": [0, 1]})
 
+    def test_a_dataset_on_a_server(self):
+        if "built without libcurl" in subprocess.run([os.environ["WEIR_PROGRAM"], "doctor"], text=True, capture_output=True, check=True).stdout:
+            self.skipTest("built without libcurl")
+        sys.path.append(os.path.join(ROOT, "tests", "io"))
+        import http_server
+        root = self.dataset("v3.0", version="v3.0")
+        url = http_server.Server(str(self.work)).url
+        for windows in (None, {"observation.images.top": [-3, 0], "action": range(4)}):
+            self.compare(f"{url}/v3.0/", Reference(root, "v3.0", False), windows)
+        with self.assertRaisesRegex(FileNotFoundError, "no episode files"):
+            weir.Loader(f"{url}/missing", keys="lerobot")
+
     def test_reading_without_decoding(self):
         root = self.dataset("v3.0")
         for decoder, expected in (("turbo", True), ("null", False)):
