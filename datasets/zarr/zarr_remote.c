@@ -238,24 +238,36 @@ int weir_zarr_remote_read(struct weir_zarr_files *files, const char *key, size_t
     return rc < 0 ? weir_err_set(err, rc, "%s: %s", key, why.text) : 0;
 }
 
+/* Returns the number of the first key that is not less than `text`. */
+static int lower_bound(const struct weir_zarr_files *files, const char *text)
+{
+    int low = 0, high = files->keys.n;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (strcmp(files->keys.paths[middle], text) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 int weir_zarr_remote_names(struct weir_zarr_files *files, const char *group,
                            int (*add)(void *user, const char *name, size_t length), void *user)
 {
-    char prefix[KEY_MAX], key[KEY_MAX];
-    size_t n = (size_t)snprintf(prefix, sizeof prefix, "%s/", group), length = 0;
-    const char *before = "";
+    char prefix[KEY_MAX], key[2 * KEY_MAX];
+    size_t n = (size_t)snprintf(prefix, sizeof prefix, "%s/", group);
     int rc = 0;
-    for (int i = 0; i < files->keys.n && rc == 0; i++) {
+    for (int i = lower_bound(files, prefix); i < files->keys.n && rc == 0;) {
         const char *name = files->keys.paths[i] + n;
-        if (strncmp(files->keys.paths[i], prefix, n) != 0 || *name == '.')
-            continue;
-        if (length > 0 && strncmp(before, name, length) == 0 && name[length] == '/')
-            continue; /* the same folder */
-        before = name;
-        length = strcspn(name, "/");
-        if ((size_t)snprintf(key, sizeof key, "%s%.*s/.zarray", prefix, (int)length, name) < sizeof key &&
-            name[length] == '/' && weir_zarr_remote_has(files, key))
+        if (strncmp(files->keys.paths[i], prefix, n) != 0)
+            break;
+        size_t length = strcspn(name, "/");
+        snprintf(key, sizeof key, "%s%.*s/.zarray", prefix, (int)length, name);
+        if (*name != '.' && name[length] == '/' && weir_zarr_remote_has(files, key))
             rc = add(user, name, length);
+        snprintf(key, sizeof key, "%s%.*s%c", prefix, (int)length, name, '/' + 1); /* after all keys of this folder */
+        i = name[length] == '/' ? lower_bound(files, key) : i + 1;
     }
     return rc;
 }
