@@ -101,4 +101,5 @@ def main():
               f"({min(ratios):.2f} to {max(ratios):.2f})", {k[7:]: v for k, v in ios[way].items() if k.startswith("server_")})
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Compares the rates of random images from S3 at several latencies: remote.py WEIR [--delays 0,5,50] [--rounds 3]
+"""Compares the rates of random images from S3 at several latencies:
+remote_peers.py WEIR PROXY [--delays-ms 0,5,50] [--rounds N]. PROXY: build/release/bench/delay_proxy.
 
 Sides, each in a process of its own, interleaved: weir.Loader on local disk and on S3; h5py over s3fs in as many
-processes, with s3fs's defaults and with blocks of 64 KiB; Lance, with batches of 8 and of 256. All decode JPEGs of
-320x240 (29 KB) with libjpeg-turbo. nginx serves the objects and lists of S3 that these need, without checking signatures;
-a proxy delays each direction by half. A trial is a warm-up batch and then --seconds; opening is timed apart.
+processes, with s3fs's blocks of 50 MB and with blocks of 64 KiB; Lance, with batches of 8 and of 256. All decode JPEGs
+of 320x240 (29 KB) with libjpeg-turbo. nginx serves the objects and lists of S3 that these need, without checking
+signatures. A trial is a warm-up batch and then --seconds; opening is timed apart.
 LeRobot's streaming reader needs the Hub's API, so it is not among the sides.
 Needs nginx, and weir, h5py, s3fs, pylance and simplejpeg in this Python."""
 import argparse
-import asyncio
 import collections
 import multiprocessing
 import os
@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 import xml.sax.saxutils
+
+from remote_rates import free_port, start_proxy
 
 STEPS, EPISODES, BATCH, PROCESSES = 4000, 6, 8, 2
 KEY = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_REGION": "us-east-1"}
@@ -50,29 +52,6 @@ def serve(scratch, root, port):
         f"server {{ listen 127.0.0.1:{port} backlog=4096; root {os.path.dirname(root)};\n"
         f"location ~ xml$ {{ root {scratch}; }} location / {{ if ($list) {{ rewrite ^ $list? last; }} }} }} }}\n")
     return subprocess.Popen(["nginx", "-e", f"{scratch}/log", "-c", f"{scratch}/nginx.conf"])
-
-
-async def forward(reader, writer, delay_s):
-    waiting, loop = collections.deque(), asyncio.get_running_loop()
-
-    def send():
-        data = waiting.popleft()
-        writer.write(data) if data else writer.close()
-
-    data = True
-    while data:
-        data = await reader.read(1 << 18)
-        waiting.append(data)
-        loop.call_later(delay_s, send)
-
-
-async def delay(port, target, delay_s):
-    async def connected(reader, writer):
-        there = await asyncio.open_connection("127.0.0.1", target)
-        await asyncio.gather(forward(reader, there[1], delay_s), forward(there[0], writer, delay_s), return_exceptions=True)
-
-    async with await asyncio.start_server(connected, "127.0.0.1", port, backlog=4096) as server:
-        await server.serve_forever()
 
 
 # ---- sides: functions that return a function which reads one batch of images ----
@@ -164,17 +143,18 @@ def write_lance(root):
 
 
 def compare(o, scratch, root):
-    base, rates = 18700, collections.defaultdict(list)
-    servers = [serve(scratch, root, base)]
+    port, rates, sides = free_port(), collections.defaultdict(list), list(SIDES)
+    servers, ports = [serve(scratch, root, port)], {0: port}
     for ms in filter(None, o.delays):
-        servers.append(subprocess.Popen([sys.executable, __file__, "--proxy", f"{base + ms},{base},{ms / 2000}"]))
+        server, ports[ms] = start_proxy(o, port, ms)
+        servers.append(server)
     time.sleep(1)
     o.local = f"{root}/h5"
     try:
-        for _ in range(o.rounds):
+        for number in range(o.rounds):
             for ms in o.delays:
-                os.environ.update(KEY, AWS_ENDPOINT_URL=f"http://127.0.0.1:{base + ms}")
-                for o.side in SIDES:
+                os.environ.update(KEY, AWS_ENDPOINT_URL=f"http://127.0.0.1:{ports[ms]}")
+                for o.side in sides[number:] + sides[:number]:
                     rates[o.side, ms].append(trial(o))
                     print(f"{ms} ms, {o.side}: {rates[o.side, ms][-1][0]:.0f} images/s", file=sys.stderr, flush=True)
     finally:
@@ -189,15 +169,13 @@ def compare(o, scratch, root):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("weir", nargs="?")
-    parser.add_argument("--delays", default=[0, 5, 50], type=lambda text: [int(ms) for ms in text.split(",")])
+    parser.add_argument("weir")
+    parser.add_argument("proxy")
+    parser.add_argument("--delays-ms", dest="delays", default=[0, 5, 50], type=lambda text: [int(ms) for ms in text.split(",")])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4)
-    parser.add_argument("--proxy", help=argparse.SUPPRESS)
+    parser.add_argument("--server-cores")
     o = parser.parse_args()
-    if o.proxy:
-        port, target, delay_s = o.proxy.split(",")
-        asyncio.run(delay(int(port), int(target), float(delay_s)))
     with tempfile.TemporaryDirectory() as scratch:
         os.chmod(scratch, 0o755)
         root = f"{scratch}/served/bucket"
