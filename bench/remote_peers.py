@@ -92,7 +92,8 @@ def lance_side(o):
     import simplejpeg
 
     n = 256 if "256" in o.side else BATCH
-    options = {"endpoint": os.environ["AWS_ENDPOINT_URL"], "allow_http": "true", "region": "us-east-1", "virtual_hosted_style_request": "false"}
+    options = {"endpoint": os.environ["AWS_ENDPOINT_URL"], "allow_http": "true", "region": "us-east-1",
+               "virtual_hosted_style_request": "false"}
     data = lance.dataset("s3://bucket/frames.lance", storage_options=options)
 
     def batch():

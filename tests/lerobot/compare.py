@@ -4,7 +4,8 @@
 Every batch of every dataset must have the same keys in the same order, the same shapes, dtypes and values as the items
 of LeRobotDataset after torch's default collate: without offsets, with each form of delta_timestamps, with episodes=...,
 shuffled, and as uint8 images. Runs in a Python that has lerobot (tests/lerobot/setup.sh) and weir; datasets that this
-lerobot does not read are skipped with one line. With --url, Weir reads the folders below that URL instead. Prints one line per dataset and form; exits 1 on differences.
+lerobot does not read are skipped with one line. With --url, Weir reads the folders below that URL instead. Prints one
+line per dataset and form; exits 1 on differences.
 
 LeRobot opens videos in torchcodec's approximate mode, which returns wrong frames of some streams (those with reordered
 frames). The reference here is torchcodec's exact mode; frames in which LeRobot's own differ are counted. Depth is read
