@@ -1,7 +1,7 @@
 """Datasets on servers: remote.py WEIR. Compares runs over HTTP and S3 with local ones, batch by batch.
 
-Uses a server of its own with faults, nginx where it is installed, and moto's S3 server where Python
-has it (WEIR_MOTO names another Python that does)."""
+Uses a server of its own with faults, nginx where it is installed, and moto's S3 server where
+build/readers-venv (tests/readers/setup.sh) or the Python of WEIR_MOTO has it."""
 import contextlib
 import json
 import os
@@ -19,6 +19,7 @@ import urllib.request
 from http_server import Server, certificate
 
 weir = os.path.abspath(sys.argv[1])
+MOTO_PYTHON = os.environ.get("WEIR_MOTO", os.path.join(os.path.dirname(__file__), "../../build/readers-venv/bin/python"))
 environment = {k: v for k, v in os.environ.items() if not k.startswith("AWS_") and not k.lower().endswith("_proxy")}
 environment.update(HOME="/nonexistent", AWS_EC2_METADATA_DISABLED="true")
 
@@ -323,19 +324,20 @@ print(key["AccessKeyId"], key["SecretAccessKey"])
 @contextlib.contextmanager
 def s3(scratch, *folders):
     """Serves the contents of folders as s3://robots.lab/lab 1/. Gives the environment to read them with, or None."""
-    python = os.environ.get("WEIR_MOTO", sys.executable)
-    if subprocess.run([python, "-c", "import moto.server, boto3, flask"], capture_output=True, check=False).returncode:
+    has_moto = os.path.exists(MOTO_PYTHON) and subprocess.run(
+        [MOTO_PYTHON, "-c", "import moto.server, boto3, flask"], capture_output=True, check=False).returncode == 0
+    if not has_moto:
         print("moto is not installed: S3 is not tested")
         yield None
         return
     port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
     with open(f"{scratch}/moto", "w", encoding="utf-8") as log, subprocess.Popen(
-            [python, "-m", "moto.server", "-p", str(port)], stdout=log, stderr=log,
+            [MOTO_PYTHON, "-m", "moto.server", "-p", str(port)], stdout=log, stderr=log,
             env={**environment, "INITIAL_NO_AUTH_ACTION_COUNT": "3"}) as process:
         try:
             assert wait_for(endpoint + "/moto-api/data.json")
-            made = subprocess.run([python, "-c", MOTO, endpoint, *folders], capture_output=True, text=True, env=environment, check=False)
+            made = subprocess.run([MOTO_PYTHON, "-c", MOTO, endpoint, *folders], capture_output=True, text=True, env=environment, check=False)
             assert made.returncode == 0, made.stderr
             name, secret = made.stdout.split()
             yield {"AWS_ACCESS_KEY_ID": name, "AWS_SECRET_ACCESS_KEY": secret, "AWS_ENDPOINT_URL": endpoint}
