@@ -212,13 +212,14 @@ bool weir_zarr_remote_has(struct weir_zarr_files *files, const char *key)
     struct weir_file_id id;
     struct weir_err ignored = WEIR_ERR_NONE;
     const struct weir_zarr_value *value = value_of(files, key);
-    if (value && value->rc != -EAGAIN)
+    if (value && (value->rc == 0 || value->rc == -ENOENT))
         return value->rc == 0;
     if (is_listed(files, key))
         return true;
-    return is_hidden(key) && !is_listed(files, ".zgroup") && weir_name_is_safe(key) &&
-           weir_url_join(path, sizeof path, files->path, key) &&
-           files->origin->ops->identify(files->origin, path, &id, &ignored) == 0;
+    if (!is_hidden(key) || is_listed(files, ".zgroup") || !weir_name_is_safe(key) ||
+        !weir_url_join(path, sizeof path, files->path, key))
+        return false;
+    return files->origin->ops->identify(files->origin, path, &id, &ignored) != -ENOENT; /* reading shows other errors */
 }
 
 int weir_zarr_remote_read(struct weir_zarr_files *files, const char *key, size_t most, uint8_t **bytes, size_t *n,
