@@ -4,7 +4,8 @@
 Without files, encodes short videos: every codec, key-frame distances, B-frames, open groups of pictures, odd sizes,
 chroma 4:2:2 and 4:4:4, 10 bits, BT.709 and full range. Each group of pictures is decoded by itself, in a random order,
 and every picture's pixels must be equal. PyAV interpolates chroma with another filter than torchcodec unless it is
-given the filter's name, as here. WEIR_PYAV_PYTHON names a Python with PyAV. Exit status 77: it is missing.
+given the filter's name, as here. Runs in build/readers-venv (tests/readers/setup.sh), or in the Python that
+WEIR_PYAV_PYTHON names. Exit status 77: PyAV is missing.
 """
 import os
 import random
@@ -13,15 +14,16 @@ import subprocess
 import sys
 import tempfile
 
-PYTHON = os.environ.get("WEIR_PYAV_PYTHON")
-if PYTHON and not os.environ.get("WEIR_PYAV_STARTED"):
+VENV = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/readers-venv/bin/python")
+PYTHON = os.environ.get("WEIR_PYAV_PYTHON", VENV)
+if os.path.exists(PYTHON) and not os.environ.get("WEIR_PYAV_STARTED"):
     os.environ["WEIR_PYAV_STARTED"] = "1"
     os.execv(PYTHON, [PYTHON, os.path.abspath(__file__)] + sys.argv[1:])
 try:
     import av
     import numpy as np
 except ImportError as missing:
-    print(f"skipped: {missing}; WEIR_PYAV_PYTHON names a Python that has PyAV")
+    print(f"skipped: {missing}; tests/readers/setup.sh installs PyAV")
     sys.exit(77)
 try:
     from torchcodec.decoders import VideoDecoder
@@ -29,7 +31,7 @@ except Exception:  # torchcodec is optional, and fails in many ways
     VideoDecoder = None
 
 CODECS = {"av1": 0, "libdav1d": 0, "h264": 1, "hevc": 2}
-FRAMES = 40
+FRAMES = 20
 # encoder, width, height, pixel format, options, whether the video has tags of colours, which PyAV ignores
 SVT = {"crf": "30", "preset": "8"}
 VIDEOS = [
