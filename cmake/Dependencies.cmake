@@ -100,7 +100,7 @@ weir_with(DAV1D dav1d>=1.0.0 "dav1d" libdav1d.a)
 weir_static_root(MICROHTTPD) # Debian's archive needs GnuTLS
 weir_with(MICROHTTPD libmicrohttpd>=0.9.75 "libmicrohttpd" libmicrohttpd.a)
 weir_static_root(CURL) # Debian's archive needs 20 other libraries
-weir_with(CURL libcurl>=7.85 "libcurl" libcurl.a)
+weir_with(CURL libcurl>=7.87 "libcurl" libcurl.a)
 weir_with(CRYPTO libcrypto>=3 "libcrypto" libssl.a libcrypto.a)
 if(NOT WEIR_HAVE_CRYPTO) # both or none
   if(WEIR_WITH_CURL STREQUAL "ON")

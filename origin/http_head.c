@@ -35,7 +35,7 @@ int64_t weir_client_date(const char *text)
     if (tm.tm_mday < 1 || tm.tm_mon < 0 || tm.tm_year < 70 || tm.tm_hour < 0 || tm.tm_min < 0 || tm.tm_sec < 0)
         return 0;
     time_t seconds = timegm(&tm);
-    return seconds > 0 ? (int64_t)seconds : 0;
+    return seconds > 0 && seconds <= INT64_MAX / 1000000000 ? (int64_t)seconds : 0; /* in ns it has 64 bits */
 }
 
 void weir_client_date_text(int64_t seconds, char text[WEIR_CLIENT_DATE])
@@ -68,7 +68,7 @@ static bool number(const char *text, const char *end, uint64_t *value)
 static void take_length(struct weir_client_head *head, const char *value, const char *end)
 {
     uint64_t length = 0;
-    head->bad |= !number(value, end, &length) || (head->has_length && length != head->length);
+    head->bad |= !number(value, end, &length) || length > INT64_MAX || (head->has_length && length != head->length);
     head->length = length;
     head->has_length = true;
 }
@@ -84,7 +84,7 @@ static void take_range(struct weir_client_head *head, const char *value, const c
     value += 6;
     bool any = slash + 2 == end && slash[1] == '*';
     head->has_total = !any && number(slash + 1, end, &head->total);
-    head->bad |= !any && !head->has_total;
+    head->bad |= !any && (!head->has_total || head->total > INT64_MAX);
     if (value + 1 == slash && *value == '*')
         return;
     const char *dash = memchr(value, '-', (size_t)(slash - value));
@@ -196,6 +196,10 @@ static int check_partial(const struct weir_client_head *head, const struct weir_
     if (!right)
         return weir_err_set(err, -EREMOTEIO,
                             "the server sends other bytes than the requested range; " WEIR_SERVER_ADVICE);
+    bool is_same = !wanted->file || head->has_total || (*head->etag && *wanted->file->etag); /* by changed() */
+    if (!is_same)
+        return weir_err_set(err, -EREMOTEIO,
+                            "the server states neither the file's size nor its ETag with a range; " WEIR_SERVER_ADVICE);
     *body = wanted->length;
     if (head->has_length && head->length != wanted->length)
         return weir_err_set(err, -EREMOTEIO,

@@ -124,6 +124,7 @@ static bool set_fixed_options(struct weir_transfer *t)
     SET(CURLOPT_USERAGENT, "weir");
     SET(CURLOPT_BUFFERSIZE, 64L << 10);
     SET(CURLOPT_MAXREDIRS, (long)REDIRECTS);
+    SET(CURLOPT_QUICK_EXIT, 1L); /* do not wait for the resolver of a request that is cancelled */
     if (c->no_proxy)
         SET(CURLOPT_PROXY, "");
     if (file)

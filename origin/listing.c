@@ -231,7 +231,7 @@ static bool take_size(const char *text, uint64_t *size)
     char *end;
     errno = 0;
     *size = strtoull(text, &end, 10);
-    return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
+    return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *size <= INT64_MAX;
 }
 
 static int take_object(const char *text, const char *end, bool encoded, weir_listed_fn *listed, void *user,

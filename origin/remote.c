@@ -11,7 +11,7 @@
 #include <strings.h>
 #include <time.h>
 
-enum { EARLY_S = 300, SLICE_MS = 100 };
+enum { EARLY_S = 300, AGAIN_S = 10, SLICE_MS = 100 };
 
 /* ---- signatures ---- */
 
@@ -50,14 +50,31 @@ static int sign(struct weir_remote *r, const struct weir_signed *s, struct weir_
     return rc;
 }
 
+/* Finds credentials if there are none, or they expire soon. Those that are still valid are used if that fails, and it
+ * is tried again after a while. Called with remote->secrets held. */
+static int renew(struct weir_remote *r, struct weir_err *err)
+{
+    struct weir_s3_credentials found;
+    int64_t now_s = (int64_t)time(NULL), expires_s = r->credentials.expires_s;
+    bool valid = r->has_credentials && (expires_s == 0 || expires_s > now_s);
+    if (valid && (expires_s == 0 || expires_s >= now_s + EARLY_S || now_s < r->renew_s))
+        return 0;
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = weir_s3_credentials_find(&found, &why);
+    if (rc == 0)
+        r->credentials = found;
+    weir_s3_credentials_wipe(&found);
+    r->renew_s = now_s + AGAIN_S;
+    r->has_credentials = rc == 0 || valid;
+    return r->has_credentials ? 0 : weir_err_set(err, rc, "%s", why.text);
+}
+
 static int prepare(void *user, struct weir_client_headers *headers, struct weir_err *err)
 {
     const struct weir_signed *s = user;
     struct weir_remote *r = s->remote;
     pthread_mutex_lock(&r->secrets);
-    bool expired = r->credentials.expires_s && r->credentials.expires_s < (int64_t)time(NULL) + EARLY_S;
-    int rc = r->has_credentials && !expired ? 0 : weir_s3_credentials_find(&r->credentials, err);
-    r->has_credentials = rc == 0;
+    int rc = renew(r, err);
     if (rc == 0)
         rc = sign(r, s, headers, err);
     pthread_mutex_unlock(&r->secrets);

@@ -28,10 +28,10 @@ struct walk {
     struct weir_remote *remote;
     const struct weir_remote_search *search;
     struct weir_err *err;
-    const char *base; /* names are relative to it */
-    int depth, names;
-    bool follow;   /* into folders */
-    bool has_hint; /* the folder contains search->hint */
+    const char *base;       /* names are relative to it */
+    int depth, names, keys; /* keys: of an S3 list */
+    bool follow;            /* into folders */
+    bool has_hint;          /* the folder contains search->hint */
     struct folder *folders;
     size_t n_folders, n_seen;
 };
@@ -210,8 +210,13 @@ static int take_key(void *user, const struct weir_listed *listed)
 {
     struct walk *w = user;
     char url[WEIR_URL_MAX];
-    size_t before = strlen(w->base); /* all keys begin with the prefix, unless the server is at fault */
-    const char *name = strncmp(listed->name, w->base, before) == 0 ? listed->name + before : listed->name;
+    size_t before = strlen(w->base);
+    if (++w->keys > NAMES_MAX)
+        return weir_err_set(w->err, -EFBIG, "the list has over %d names; choose a smaller folder", NAMES_MAX);
+    if (strncmp(listed->name, w->base, before) != 0)
+        return weir_err_set(w->err, -EREMOTEIO,
+                            "the bucket's list has names that do not begin with %s; " WEIR_SERVER_ADVICE, w->base);
+    const char *name = listed->name + before;
     int part = w->search->part(name, false);
     if (part < 0)
         return 0;
@@ -235,6 +240,7 @@ static int take_key(void *user, const struct weir_listed *listed)
 static int walk_s3(struct walk *w, const char *path)
 {
     char prefix[3 * WEIR_URL_MAX], token[WEIR_LIST_TOKEN_MAX] = "", encoded[3 * WEIR_LIST_TOKEN_MAX];
+    char last[WEIR_LIST_TOKEN_MAX];
     char query[4 * WEIR_LIST_TOKEN_MAX + 3 * WEIR_URL_MAX], url[sizeof query + WEIR_URL_MAX],
         signed_path[WEIR_URL_HOST_MAX + 2];
     const struct weir_remote *r = w->remote;
@@ -256,12 +262,15 @@ static int walk_s3(struct walk *w, const char *path)
         snprintf(query, sizeof query, "%s%s%sencoding-type=url&list-type=2&prefix=%s",
                  *token ? "continuation-token=" : "", encoded, *token ? "&" : "", prefix);
         snprintf(url, sizeof url, "%s%s?%s", r->endpoint, signed_path, query);
+        memcpy(last, token, sizeof last);
         rc = weir_remote_get(w->remote, url, signed_path, query, PAGE_MAX_BYTES, &response);
         if (rc < 0)
             return weir_err_set(w->err, rc, "%s", response.err.text);
         rc = weir_listing_s3(response.body ? (const char *)response.body : "", response.bytes, token, take_key, w,
                              w->err);
         free(response.body);
+        if (rc == 0 && *token && strcmp(last, token) == 0)
+            rc = weir_err_set(w->err, -EREMOTEIO, "the bucket's list repeats a page; " WEIR_SERVER_ADVICE);
     } while (rc == 0 && *token);
     return rc;
 }

@@ -46,6 +46,7 @@ struct weir_remote {
     int n_clients;
     pthread_mutex_t secrets; /* protects the members below */
     bool has_credentials;
+    int64_t renew_s; /* time of the next attempt to renew credentials that expire soon */
     struct weir_s3_credentials credentials;
     struct weir_s3_day day;
 };

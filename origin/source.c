@@ -171,6 +171,8 @@ static int read_blocks(struct weir_source *s, uint64_t offset, uint8_t *to, size
         if (rc < 0)
             return rc;
         i = i < 0 ? find(s, block) : i;
+        if (i < 0)
+            return -EIO;
         size_t at = (size_t)(offset % BLOCK), part = BLOCK - at < n ? BLOCK - at : n;
         memcpy(to, s->bytes + (size_t)i * BLOCK + at, part);
         to += part;

@@ -108,7 +108,9 @@ Test(remote_text, only_the_requested_range_of_the_same_file_is_accepted)
         int rc;
     } cases[] = {
         {"HTTP/1.1 206 x\r\nContent-Range: bytes 100-199/1000\r\nContent-Length: 100\r\nETag: \"v1\"\r\n", 0},
-        {"HTTP/1.1 206 x\r\ncontent-range: bytes 100-199/*\r\n", 0},
+        {"HTTP/1.1 206 x\r\ncontent-range: bytes 100-199/*\r\nETag: \"v1\"\r\n", 0},
+        {"HTTP/1.1 206 x\r\ncontent-range: bytes 100-199/*\r\n", -EREMOTEIO},
+        {"HTTP/1.1 206 x\r\nContent-Range: bytes 100-199/18446744073709551615\r\n", -EREMOTEIO},
         {"HTTP/1.1 206 x\r\nContent-Range: bytes 101-200/1000\r\n", -EREMOTEIO},
         {"HTTP/1.1 206 x\r\nContent-Range: bytes 100-198/1000\r\n", -EREMOTEIO},
         {"HTTP/1.1 206 x\r\n", -EREMOTEIO},
@@ -154,6 +156,7 @@ Test(remote_text, dates_are_parsed_strictly)
     cr_assert_eq(weir_client_date(text), 1369353600);
     cr_assert_eq(weir_client_date("Fri, 24 Foo 2013 00:00:00 GMT"), 0);
     cr_assert_eq(weir_client_date("yesterday"), 0);
+    cr_assert_eq(weir_client_date("Fri, 31 Dec 9999 23:59:59 GMT"), 0);
     cr_assert_eq(weir_s3_time("2013-05-24T00:00:00Z"), 1369353600);
     cr_assert_eq(weir_s3_time("soon"), 0);
 }
@@ -231,6 +234,7 @@ Test(remote_text, s3_lists_are_decoded)
         "<ListBucketResult><Contents><Key>a</Key>",
         "<ListBucketResult><Contents><Key>a</Key><Size>-1</Size></Contents>",
         "<ListBucketResult><Contents><Key>a</Key><Size>99999999999999999999999</Size></Contents>",
+        "<ListBucketResult><Contents><Key>a</Key><Size>18446744073709551615</Size></Contents>",
         "<ListBucketResult><Contents><Key>&bogus;</Key><Size>1</Size></Contents>",
         "<ListBucketResult><IsTruncated>true</IsTruncated>"};
     char next[WEIR_LIST_TOKEN_MAX];

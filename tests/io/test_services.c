@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define OK(body)                                                                                                       \
     {                                                                                                                  \
@@ -226,6 +227,54 @@ Test(services, a_bucket_is_listed_page_by_page)
     cr_assert(strstr(script_request(2), "?continuation-token=c&"), "%s", script_request(2));
     cr_assert_eq(origin->ops->identify(origin, "s3://bucket/lab/1.weir", &id, &err), 0, "%s", err.text);
     cr_assert(id.size_bytes == 100 && script_requests() == 3, "the list has the facts");
+    weir_origin_close(&origin);
+    script_stop();
+}
+
+Test(services, lists_of_faulty_buckets_are_errors)
+{
+    static const struct script_answer foreign[] = {PAGE("", KEY("b"))};
+    static const struct script_answer again[] = {
+        PAGE("<IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken>", "")};
+    for (int i = 0; i < 2; i++) {
+        struct weir_err err = WEIR_ERR_NONE;
+        char urls[256] = "";
+        forget_environment();
+        setenv("AWS_ACCESS_KEY_ID", "id", 1);
+        setenv("AWS_SECRET_ACCESS_KEY", "hidden", 1);
+        struct weir_origin *origin = open_bucket(script_start(i ? again : foreign, 1));
+        const struct weir_remote_search search = {.part = all_names, .found = note_url, .user = urls};
+        cr_assert_eq(weir_remote_list(origin, "s3://bucket/lab", &search, &err), -EREMOTEIO, "%s", err.text);
+        cr_assert(strstr(err.text, i ? "repeats a page" : "do not begin with lab/"), "%s", err.text);
+        cr_assert_str_empty(urls);
+        weir_origin_close(&origin);
+        script_stop();
+    }
+}
+
+/* They expire in two minutes, but the service has just been asked. */
+Test(services, a_service_is_not_asked_for_every_request)
+{
+    char expires[32];
+    time_t soon = time(NULL) + 120;
+    struct tm tm;
+    char keys[512];
+    cr_assert(gmtime_r(&soon, &tm) && strftime(expires, sizeof expires, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0);
+    snprintf(keys, sizeof keys,
+             "HTTP/1.1 200 x\r\nConnection: close\r\n\r\n{\"AccessKeyId\":\"id\",\"SecretAccessKey\":\"hidden\","
+             "\"Token\":\"one\",\"Expiration\":\"%s\"}",
+             expires);
+    const struct script_answer answers[] = {{keys, 0, SCRIPT_CLOSE}, OBJECT, OBJECT};
+    struct weir_file_id id;
+    struct weir_err err = WEIR_ERR_NONE;
+    forget_environment();
+    int port = script_start(answers, 3);
+    set_address("AWS_CONTAINER_CREDENTIALS_FULL_URI", port, "/keys");
+    struct weir_origin *origin = open_bucket(port);
+    cr_assert_eq(origin->ops->identify(origin, "s3://bucket/0.weir", &id, &err), 0, "%s", err.text);
+    setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://192.0.2.1/", 1); /* refused without a request */
+    cr_assert_eq(origin->ops->identify(origin, "s3://bucket/1.weir", &id, &err), 0, "%s", err.text);
+    cr_assert(strstr(script_request(2), "\r\nx-amz-security-token: one\r\n"));
     weir_origin_close(&origin);
     script_stop();
 }
