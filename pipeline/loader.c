@@ -367,6 +367,8 @@ void weir_loader_close(struct weir_loader **loader)
     if (!l)
         return;
     struct weir_shared *s = &l->shared;
+    if (!l->finished && s->setup.dataset)
+        weir_loader_stop(l); /* a silent server must not delay the end */
     weir_loader_finish(l);
     for (int i = 0; i < l->n_contexts && l->workers; i++)
         weir_worker_close(&l->workers[i]);

@@ -78,7 +78,8 @@ static void close_loader(struct weir_loader_object *self)
         PyErr_Fetch(&type, &error, &trace);
         self->busy = true;
         weir_profile_loader_closes(self->loader);
-        Py_BEGIN_ALLOW_THREADS weir_loader_live_end(self);
+        Py_BEGIN_ALLOW_THREADS weir_loader_stop(self->loader); /* a silent server must not delay the end */
+        weir_loader_live_end(self);
         weir_batches_leave(self);
         weir_loader_reports_end(&self->reports);
         weir_loader_close(&self->loader);
