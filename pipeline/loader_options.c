@@ -115,7 +115,7 @@ const struct weir_opt weir_loader_opts[] = {
     {"anonymous", WEIR_OPT_FLAG, FIELD(anonymous), NULL, NULL, "no credentials, for public buckets", .users = DATA},
     {"cache", WEIR_OPT_TEXT, FIELD(cache), "DIR[:SIZE]", NULL, "folder for copies of what URLs contain",
      .path = WEIR_PATH_WRITE_INTO, .files = "weir-cache.data weir-cache.table", .users = ALL | WEIR_FOR_CACHE,
-     .details = "Later epochs and other processes of this machine read the copies. SIZE, such as 200G, should be 1.3 "
+     .details = "Later epochs and other processes of this machine read the copies. SIZE, such as 200G, should be 1.6 "
                 "times the data; a new cache without it takes up to half of the free space. Another SIZE than before "
                 "empties the cache."},
 
