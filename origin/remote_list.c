@@ -36,11 +36,18 @@ struct walk {
     size_t n_folders, n_seen;
 };
 
+/* Counts one more name, and fails if they are too many. */
+static int count(struct walk *w, int *names)
+{
+    if (++*names > NAMES_MAX)
+        return weir_err_set(w->err, -EFBIG, "the list has over %d names; choose a smaller folder", NAMES_MAX);
+    return 0;
+}
+
 static int report(struct walk *w, const char *url, const char *why_not)
 {
-    if (++w->names > NAMES_MAX)
-        return weir_err_set(w->err, -EFBIG, "the list has over %d names; choose a smaller folder", NAMES_MAX);
-    return w->search->found(w->search->user, url, why_not);
+    int rc = count(w, &w->names);
+    return rc < 0 ? rc : w->search->found(w->search->user, url, why_not);
 }
 
 /* Reports a name that cannot be used. */
@@ -211,8 +218,9 @@ static int take_key(void *user, const struct weir_listed *listed)
     struct walk *w = user;
     char url[WEIR_URL_MAX];
     size_t before = strlen(w->base);
-    if (++w->keys > NAMES_MAX)
-        return weir_err_set(w->err, -EFBIG, "the list has over %d names; choose a smaller folder", NAMES_MAX);
+    int rc = count(w, &w->keys);
+    if (rc < 0)
+        return rc;
     if (strncmp(listed->name, w->base, before) != 0)
         return weir_err_set(w->err, -EREMOTEIO,
                             "the bucket's list has names that do not begin with %s; " WEIR_SERVER_ADVICE, w->base);
