@@ -389,13 +389,20 @@ def check_s3(root, local, scratch):
         assert "SignatureDoesNotMatch" in text and secret not in text, text
 
 
-def main():
+@contextlib.contextmanager
+def workspace():
+    """Gives folders for data that servers have, and for files of the test. Skips the test without libcurl."""
     if "built without libcurl" in run("doctor"):
         print("built without libcurl")
         sys.exit(77)
     with tempfile.TemporaryDirectory() as folder:
         root, scratch = os.path.join(folder, "data"), os.path.join(folder, "scratch")
         os.makedirs(scratch)
+        yield root, scratch
+
+
+def main():
+    with workspace() as (root, scratch):
         os.makedirs(f"{root}/sub-folder/a")
         run("synth", f"{root}/h5", "--episodes=3", "--steps=8", "--size=64x48")
         run("convert", f"{root}/h5", f"{root}/one.weir", "--to=packed")

@@ -6,14 +6,12 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
 import time
 import zipfile
 
 import remote
 from http_server import Handler, Server
-from remote import checksums, run
+from remote import checksums, run, workspace
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = os.environ.get("WEIR_READERS_PYTHON", os.path.join(HERE, "..", "..", "build", "readers-venv", "bin", "python"))
@@ -135,12 +133,7 @@ def check_refusals(root, server):
 
 
 def main():
-    if "built without libcurl" in run("doctor"):
-        print("built without libcurl")
-        sys.exit(77)
-    with tempfile.TemporaryDirectory() as folder:
-        root, scratch = os.path.join(folder, "data"), os.path.join(folder, "scratch")
-        os.makedirs(scratch)
+    with workspace() as (root, scratch):
         os.makedirs(f"{root}/several/deeper")
         zarr = make_zarr(root)
         lerobot = make_lerobot(root)
