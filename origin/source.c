@@ -1,4 +1,5 @@
 #include "origin/source.h"
+#include "base/claims.h"
 #include "base/files.h"
 #include "base/shortage.h"
 
@@ -199,6 +200,11 @@ int weir_source_read(void *source, uint64_t offset, void *buffer, size_t n)
 const char *weir_source_reason(const struct weir_source *source, int code)
 {
     return source->err.code == code && *source->err.text ? source->err.text : strerror(-code);
+}
+
+uint64_t weir_source_stored(const struct weir_source *source, uint64_t file_bytes)
+{
+    return source->fd >= 0 ? weir_stored_bytes(source->fd, 0, file_bytes) : file_bytes;
 }
 
 bool weir_source_is_remote(const struct weir_source *source)

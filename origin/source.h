@@ -26,6 +26,8 @@ const char *weir_source_reason(const struct weir_source *source, int code);
  * requests at once, and kept until the next call: 256 ranges and 64 MiB at most, the rest is ignored. Errors show when
  * the range is read. */
 void weir_source_announce(struct weir_source *source, const struct weir_origin_range *ranges, int n);
+/* Returns how many bytes of the file are stored: of a sparse file its data, of an origin's file all. */
+uint64_t weir_source_stored(const struct weir_source *source, uint64_t file_bytes);
 /* Whether the source is a file of an origin. */
 bool weir_source_is_remote(const struct weir_source *source);
 

@@ -1,4 +1,5 @@
 /* An open Parquet file: its end, its columns. */
+#include "base/claims.h"
 #include "base/files.h"
 #include "base/shortage.h"
 #include "datasets/chunks/filters.h"
@@ -30,7 +31,7 @@ static int check_end(const struct weir_parquet *p, const uint8_t *end, size_t *s
         return weir_err_set(err, -EBADMSG,
                             "does not end as a Parquet file does, so it is truncated or damaged; copy it again");
     *size = (size_t)weir_le(end, 4);
-    if (*size > p->file_bytes - FOOTER_END || *size > FOOTER_MAX)
+    if (*size > p->file_bytes - FOOTER_END || *size > FOOTER_MAX || !weir_claim_fits(*size, p->stored_bytes))
         return weir_err_set(err, -EBADMSG, "the Parquet footer is larger than the file; copy the file again");
     return 0;
 }
@@ -70,7 +71,10 @@ int weir_parquet_open(struct weir_parquet **out, struct weir_origin *origin, con
     if (rc < 0)
         weir_err_set(err, rc, "cannot open: %s", why.text);
     p->file_bytes = p->id.size_bytes;
-    rc = rc < 0 ? rc : read_footer(p, err);
+    if (rc >= 0) {
+        p->stored_bytes = weir_source_stored(p->source, p->file_bytes);
+        rc = read_footer(p, err);
+    }
     if (rc < 0)
         weir_parquet_close(&p);
     *out = p;
@@ -85,7 +89,8 @@ void weir_parquet_close(struct weir_parquet **parquet)
         return;
     weir_source_close(&p->source);
     for (int i = 0; i < p->n_leaves; i++) {
-        free(p->leaves[i].name);
+        if (i == 0 || p->leaves[i].name != p->leaves[i - 1].name)
+            free(p->leaves[i].name);
         free(p->leaves[i].leaf);
     }
     for (int i = 0; i < p->n_groups; i++)

@@ -1,9 +1,11 @@
 /* The footer of Parquet files: schema and row groups (parquet.thrift). */
+#include "base/claims.h"
 #include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/parquet/parquet_priv.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,9 +27,10 @@ struct footer {
     struct weir_thrift thrift;
     struct weir_parquet *parquet;
     struct weir_err *err;
-    int64_t rows; /* of the row groups read so far */
+    uint64_t rows, values; /* of the row groups read so far, and of their columns */
     uint32_t elements_left;
-    int type; /* of the elements of the list that is being read */
+    const uint8_t *root; /* name of the top-level field of the last leaf */
+    int type;            /* of the elements of the list that is being read */
 };
 
 static int damaged(struct weir_err *err, const char *what)
@@ -150,7 +153,9 @@ static int add_leaf(struct footer *f, const struct element *path, int depth, con
     const struct element *last = &path[depth];
     *leaf = *levels;
     leaf->physical = last->physical;
-    leaf->name = copy_text(path[0].name, path[0].name_bytes);
+    bool shares = p->n_leaves > 1 && path[0].name == f->root;
+    leaf->name = shares ? leaf[-1].name : copy_text(path[0].name, path[0].name_bytes);
+    f->root = path[0].name;
     leaf->leaf = copy_text(last->name, last->name_bytes);
     if (!leaf->name || !leaf->leaf)
         return weir_no_memory(f->err);
@@ -192,6 +197,20 @@ static int read_schema(struct footer *f)
 }
 
 /* ---- row groups ---- */
+
+/* Adds to the rows or values that the file announces. A run takes few bytes, whatever its length. */
+static int check_claim(struct footer *f, const char *what, uint64_t *sum, int64_t more)
+{
+    uint64_t stored = f->parquet->stored_bytes;
+    if (__builtin_add_overflow(*sum, (uint64_t)more, sum))
+        *sum = UINT64_MAX;
+    return weir_claim_fits(*sum, stored)
+               ? 0
+               : weir_err_set(f->err, -ENOTSUP,
+                              "the Parquet file announces %" PRIu64 " %s in %" PRIu64 " bytes; copy the file again, or "
+                              "divide it",
+                              *sum, what, stored);
+}
 
 static void read_chunk_metadata(struct weir_thrift *t, struct weir_parquet_chunk *chunk, int *physical)
 {
@@ -240,7 +259,7 @@ static int read_chunk(struct footer *f, struct weir_parquet_chunk *chunk, const 
     if (t->is_bad || physical != leaf->physical || chunk->offset > f->parquet->file_bytes ||
         chunk->bytes > f->parquet->file_bytes - chunk->offset)
         return damaged(f->err, "the location of a column");
-    return 0;
+    return check_claim(f, "values", &f->values, chunk->values);
 }
 
 static int read_chunks(struct footer *f, struct weir_parquet_group *group)
@@ -264,7 +283,7 @@ static int read_group(struct footer *f)
         return weir_no_memory(f->err);
     struct weir_parquet_group *group = &p->groups[p->n_groups++];
     int id = 0, type, rc = 0;
-    *group = (struct weir_parquet_group){.first = f->rows, .rows = -1};
+    *group = (struct weir_parquet_group){.first = (int64_t)f->rows, .rows = -1};
     while (rc == 0 && (type = weir_thrift_field(&f->thrift, &id)) != 0) {
         if (id == 1)
             rc = read_chunks(f, group);
@@ -275,9 +294,9 @@ static int read_group(struct footer *f)
     }
     if (rc < 0)
         return rc;
-    if (f->thrift.is_bad || !group->chunks || group->rows < 0 || __builtin_add_overflow(f->rows, group->rows, &f->rows))
+    if (f->thrift.is_bad || !group->chunks || group->rows < 0)
         return damaged(f->err, "a row group");
-    return 0;
+    return check_claim(f, "rows", &f->rows, group->rows);
 }
 
 static int read_groups(struct footer *f)
@@ -306,7 +325,7 @@ int weir_parquet_parse_footer(struct weir_parquet *parquet, const uint8_t *bytes
     }
     if (rc == 0 && (f.thrift.is_bad || parquet->n_leaves == 0))
         rc = damaged(err, "it ends early");
-    if (rc == 0 && parquet->rows != f.rows)
+    if (rc == 0 && parquet->rows != (int64_t)f.rows)
         rc = damaged(err, "its row groups have another number of rows than the file");
     return rc;
 }

@@ -1,4 +1,5 @@
 /* Pages of a column: headers, decompression, levels and values (parquet.thrift, Encodings.md of parquet-format). */
+#include "base/claims.h"
 #include "base/files.h"
 #include "base/shortage.h"
 #include "datasets/chunks/filters.h"
@@ -40,6 +41,12 @@ static int bad_page(struct weir_page_reader *r, const char *why)
 static const char *name_in(const char *const *names, size_t n, int i)
 {
     return i >= 0 && (size_t)i < n ? names[i] : "unknown";
+}
+
+/* Returns whether the page may take this many bytes of memory. Runs, compressed zeros and holes announce any number. */
+static bool fits(const struct weir_page_reader *r, uint64_t bytes)
+{
+    return weir_claim_fits(bytes, r->parquet->stored_bytes);
 }
 
 /* ---- reading ---- */
@@ -126,12 +133,13 @@ static int read_header(struct weir_page_reader *r, struct header *header)
             return bad_page(r, "its header");
     }
     r->at += size;
-    bool fits = header->n >= 0 && header->n <= INT32_MAX && header->stored >= 0 && header->unpacked >= 0 &&
-                header->unpacked <= WEIR_PAGE_MAX && (uint64_t)header->stored <= r->end - r->at;
+    bool sizes_fit = header->n >= 0 && header->n <= INT32_MAX && header->stored >= 0 && header->unpacked >= 0 &&
+                     header->unpacked <= WEIR_PAGE_MAX && (uint64_t)header->stored <= r->end - r->at &&
+                     fits(r, (uint64_t)header->unpacked) && fits(r, (uint64_t)header->stored);
     bool levels_fit = header->definition_bytes >= 0 && header->repetition_bytes >= 0 &&
                       header->definition_bytes <= header->stored &&
                       header->repetition_bytes <= header->stored - header->definition_bytes;
-    if (!fits || !levels_fit)
+    if (!sizes_fit || !levels_fit)
         return bad_page(r, "a size in its header");
     if (header->n > WEIR_PAGE_VALUES_MAX) /* a run takes few bytes, whatever its length */
         return weir_err_set(r->err, -ENOTSUP, "column %s: has %" PRId64 " values in one page, the most is %d",
@@ -211,7 +219,7 @@ static uint32_t length_at(const uint8_t *at)
 
 static int plain_bytes(struct weir_page_reader *r, const uint8_t *at, size_t left, struct weir_page_values *values)
 {
-    if (values->n > left / 4)
+    if (values->n > left / 4 || !fits(r, values->n * sizeof *values->bytes))
         return bad_page(r, "it has fewer values than it announces");
     values->bytes = malloc((values->n ? values->n : 1) * sizeof *values->bytes);
     if (!values->bytes)
@@ -278,7 +286,7 @@ static int dictionary_indices(struct weir_page_reader *r, const uint8_t *at, siz
     uint32_t n = page->values.n;
     if (n == 0)
         return 0;
-    if (left == 0 || at[0] > 32 || r->dictionary.n == 0)
+    if (left == 0 || at[0] > 32 || r->dictionary.n == 0 || !fits(r, n * sizeof *page->indices))
         return bad_page(r, "its dictionary indices");
     page->indices = malloc(n * sizeof *page->indices);
     if (!page->indices)

@@ -22,7 +22,7 @@ enum { WEIR_PARQUET_COLUMNS_MAX = 20000, WEIR_PAGE_MAX = 1 << 30, WEIR_PAGE_VALU
 
 struct weir_parquet_leaf {
     struct weir_parquet_column about;
-    char *name, *leaf; /* owned */
+    char *name, *leaf; /* owned; consecutive columns of one top-level field share its name */
     int physical;
     int value_bytes; /* of a stored value; 0 = of variable size, or a type that cannot be read */
     bool is_half;    /* numbers are stored as float16 */
@@ -47,7 +47,7 @@ struct weir_zstd;
 struct weir_parquet {
     struct weir_source *source;
     struct weir_file_id id;
-    uint64_t file_bytes;
+    uint64_t file_bytes, stored_bytes; /* stored_bytes: without the holes of a sparse file */
     int64_t rows;
     int n_leaves;
     struct weir_parquet_leaf *leaves;

@@ -1,4 +1,5 @@
 /* Values of a range of rows: numbers, bytes, and where bytes are in the file. */
+#include "base/claims.h"
 #include "base/shortage.h"
 #include "datasets/chunks/filters.h"
 #include "datasets/parquet/parquet_priv.h"
@@ -31,18 +32,25 @@ struct gather {
     int64_t first, end; /* rows that are wanted */
     int64_t row;        /* row of the last entry; -1 before the first */
     struct weir_err *err;
-    int64_t row_values; /* of the current row */
-    int width;          /* of the rows before it; -1 = none */
+    uint64_t stored_bytes; /* of the file */
+    int64_t row_values;    /* of the current row */
+    int width;             /* of the rows before it; -1 = none */
     uint64_t n, capacity, bytes, bytes_capacity;
     uint8_t *values;
     struct weir_parquet_bytes out;
     struct weir_parquet_extent *extents; /* one per row; NULL = not wanted */
 };
 
-static struct gather gather_of(const struct weir_parquet_leaf *leaf, const struct taker *taker, int64_t first,
+static struct gather gather_of(const struct weir_parquet *parquet, int column, const struct taker *taker, int64_t first,
                                int64_t n, struct weir_err *err)
 {
-    return (struct gather){.leaf = leaf, .taker = taker, .first = first, .end = first + n, .err = err, .width = -1};
+    return (struct gather){.leaf = &parquet->leaves[column],
+                           .taker = taker,
+                           .first = first,
+                           .end = first + n,
+                           .err = err,
+                           .stored_bytes = parquet->stored_bytes,
+                           .width = -1};
 }
 
 static int grow(struct gather *g, void *array, uint64_t *capacity, uint64_t n, size_t size)
@@ -51,11 +59,11 @@ static int grow(struct gather *g, void *array, uint64_t *capacity, uint64_t n, s
     if (n <= *capacity)
         return 0;
     uint64_t wanted = 2 * *capacity > n ? 2 * *capacity : n;
-    if (n * size > VALUES_MAX_BYTES)
+    if (n * size > VALUES_MAX_BYTES || !weir_claim_fits(n * size, g->stored_bytes))
         return weir_err_set(g->err, -ENOTSUP,
-                            "column %s: its rows %" PRId64 " to %" PRId64 " have more than 1 GiB of "
-                            "values",
-                            g->leaf->name, g->first, g->end - 1);
+                            "column %s: its rows %" PRId64 " to %" PRId64 " have more than %" PRIu64 " MiB of values, "
+                            "in a file of %" PRIu64 " bytes",
+                            g->leaf->name, g->first, g->end - 1, *capacity * size >> 20, g->stored_bytes);
     memcpy(&old, array, sizeof old);
     more = realloc(old, wanted * size);
     if (!more)
@@ -278,7 +286,7 @@ int weir_parquet_numbers(struct weir_parquet *parquet, int column, int64_t first
     const struct weir_parquet_leaf *leaf = &parquet->leaves[column];
     struct weir_err why = WEIR_ERR_NONE;
     static const struct taker taker = {add_numbers, add_null_number, begin_numbers};
-    struct gather g = gather_of(leaf, &taker, first, n, &why);
+    struct gather g = gather_of(parquet, column, &taker, first, n, &why);
     *values = NULL;
     *width = leaf->max_repetition > 0 ? 0 : 1;
     *type = leaf->about.type;
@@ -345,7 +353,7 @@ int weir_parquet_bytes(struct weir_parquet *parquet, int column, int64_t first, 
     const struct weir_parquet_leaf *leaf = &parquet->leaves[column];
     struct weir_err why = WEIR_ERR_NONE;
     static const struct taker taker = {add_bytes, add_null_bytes, begin_bytes};
-    struct gather g = gather_of(leaf, &taker, first, n, &why);
+    struct gather g = gather_of(parquet, column, &taker, first, n, &why);
     *out = (struct weir_parquet_bytes){0};
     if (leaf->about.kind != WEIR_PARQUET_BYTES)
         return weir_err_set(err, -EINVAL, "column %s: does not contain strings or other bytes", leaf->name);
@@ -389,7 +397,7 @@ int weir_parquet_extents(struct weir_parquet *parquet, int column, int64_t first
     const struct weir_parquet_leaf *leaf = &parquet->leaves[column];
     struct weir_err why = WEIR_ERR_NONE;
     static const struct taker taker = {add_extents, add_null_extent, NULL}; /* rows are not lists */
-    struct gather g = gather_of(leaf, &taker, first, n, &why);
+    struct gather g = gather_of(parquet, column, &taker, first, n, &why);
     g.extents = extents;
     if (leaf->about.kind != WEIR_PARQUET_BYTES || leaf->max_repetition > 0)
         return weir_err_set(err, -EINVAL, "column %s: does not contain one value of bytes per row", leaf->name);

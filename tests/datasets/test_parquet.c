@@ -106,11 +106,20 @@ Test(parquet, pages_with_more_rows_than_their_row_group)
     check_error(-EBADMSG, "column i: ");
 }
 
-/* A run of levels can announce any number of rows in a few bytes. */
-Test(parquet, pages_of_2_to_the_31_rows_are_refused_before_memory_is_allocated)
+static void check_refused(const struct pq_column *column, int rows, int announced, int code, const char *part)
 {
-    open_file(&(struct pq_column){.name = "f", .type = PQ_F32, .is_null = true}, INT32_MAX);
-    check_error(-ENOTSUP, "values in one page");
+    const char *path = fixture_path("x.parquet");
+    err = (struct weir_err)WEIR_ERR_NONE;
+    pq_write_announced(path, column, 1, rows, announced);
+    cr_assert_eq(weir_parquet_open(&parquet, NULL, path, &err), code, "%s", err.text);
+    cr_assert_not_null(strstr(err.text, part), "%s", err.text);
+}
+
+/* A run of levels can announce any number of rows in a few bytes. */
+Test(parquet, files_that_announce_2_to_the_31_rows_are_refused_before_memory_is_allocated)
+{
+    check_refused(&(struct pq_column){.name = "f", .type = PQ_F32, .is_null = true}, INT32_MAX, INT32_MAX, -ENOTSUP,
+                  "announces 2147483647 values in ");
 }
 
 Test(parquet, nulls_are_nan_or_refused)

@@ -1,0 +1,25 @@
+/* claims.h: bounds the memory that an input can demand by the bytes that it really has. Sizes in headers cost nothing:
+ * a compressed run, a repeated name or a hole in a sparse file announces gigabytes in a few bytes. */
+#ifndef WEIR_BASE_CLAIMS_H
+#define WEIR_BASE_CLAIMS_H
+
+#include "weir/base.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A buffer whose size comes from an input may have this many bytes, and this many times the bytes that are stored. */
+enum { WEIR_CLAIM_SPARE = 64 << 20, WEIR_CLAIM_RATIO = 64 };
+
+/* Returns whether an input of which `stored` bytes exist may demand a buffer of this size. */
+static inline bool weir_claim_fits(uint64_t bytes, uint64_t stored)
+{
+    return bytes <= WEIR_CLAIM_SPARE || (bytes - WEIR_CLAIM_SPARE) / WEIR_CLAIM_RATIO <= stored;
+}
+
+/* Returns how many of the n bytes at offset are stored; holes of a sparse file are not. Returns n for descriptors that
+ * cannot report it. */
+uint64_t weir_stored_bytes(int fd, uint64_t offset, uint64_t n);
+
+#endif
