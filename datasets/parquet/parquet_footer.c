@@ -325,6 +325,8 @@ int weir_parquet_parse_footer(struct weir_parquet *parquet, const uint8_t *bytes
     }
     if (rc == 0 && (f.thrift.is_bad || parquet->n_leaves == 0))
         rc = damaged(err, "it ends early");
+    if (parquet->rows == 0) /* as old writers have it, and as other readers do */
+        parquet->rows = (int64_t)f.rows;
     if (rc == 0 && parquet->rows != (int64_t)f.rows)
         rc = damaged(err, "its row groups have another number of rows than the file");
     return rc;

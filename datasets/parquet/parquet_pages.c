@@ -179,7 +179,8 @@ static uint8_t *unpack(struct weir_page_reader *r, const struct header *header, 
         bad_page(r, "a size in its header");
         return NULL;
     }
-    codec = header->is_compressed ? codec : UNCOMPRESSED;
+    bool is_empty = stored_bytes == 0 && bytes == 0; /* nulls of version 2, which some writers do not compress */
+    codec = header->is_compressed && !is_empty ? codec : UNCOMPRESSED;
     if (codec == UNCOMPRESSED && stored_bytes != bytes)
         rc = bad_page(r, "a size in its header");
     if (codec == SNAPPY && bytes / 32 > stored_bytes) /* Snappy expands at most 22 times */

@@ -122,6 +122,66 @@ Test(parquet, files_that_announce_2_to_the_31_rows_are_refused_before_memory_is_
                   "announces 2147483647 values in ");
 }
 
+/* Old writers leave the footer's number of rows 0. pyarrow and DuckDB read the rows of the row groups. */
+Test(parquet, a_footer_of_0_rows_has_the_rows_of_its_row_groups)
+{
+    const struct pq_column column = {.name = "i", .type = PQ_I64, .values = integers};
+    pq_write_announced(fixture_path("x.parquet"), &column, 1, ROWS, 0);
+    cr_assert_eq(weir_parquet_open(&parquet, NULL, fixture_path("x.parquet"), &err), 0, "%s", err.text);
+    cr_assert_eq(weir_parquet_rows(parquet), ROWS);
+    check_integers(0, ROWS, 1);
+    weir_parquet_close(&parquet);
+    check_refused(&column, ROWS, ROWS - 1, -EBADMSG, "another number of rows");
+}
+
+/* Spark does not compress the values of a page of version 2 that has none. */
+Test(parquet, pages_of_nulls_without_compressed_bytes)
+{
+    enum { SNAPPY = 1, BROTLI = 4, ZSTD = 6 };
+    static const int codecs[] = {SNAPPY, BROTLI, ZSTD};
+    for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++) {
+        void *values;
+        int width;
+        open_file(
+            &(struct pq_column){.name = "f", .type = PQ_F32, .is_null = true, .is_second = true, .codec = codecs[i]},
+            ROWS);
+        cr_assert_eq(read_numbers(0, ROWS, &values, &width), 0, "%s", err.text);
+        for (int row = 0; row < ROWS; row++)
+            cr_assert(isnan(((float *)values)[row]));
+        free(values);
+        weir_parquet_close(&parquet);
+    }
+    open_file(&(struct pq_column){.name = "i", .type = PQ_I64, .values = integers, .is_second = true, .codec = SNAPPY},
+              ROWS);
+    check_error(-EBADMSG, "its Snappy data");
+}
+
+Test(parquet, codecs_that_are_not_supported_are_named_for_each_column)
+{
+    static const char *const names[] = {"first", "second"};
+    enum { BROTLI = 4 };
+    for (int second = 0; second < 2; second++) {
+        const struct pq_column columns[] = {
+            {.name = names[0], .type = PQ_I64, .values = integers, .codec = BROTLI},
+            {.name = names[1], .type = PQ_I64, .values = integers, .is_second = second, .codec = BROTLI},
+            {.name = "plain", .type = PQ_I64, .values = integers}};
+        pq_write(fixture_path("x.parquet"), columns, 3, ROWS);
+        cr_assert_eq(weir_parquet_open(&parquet, NULL, fixture_path("x.parquet"), &err), 0, "%s", err.text);
+        for (int i = 0; i < 3; i++) {
+            enum weir_number_type type;
+            void *values;
+            int width, rc;
+            err = (struct weir_err)WEIR_ERR_NONE;
+            rc = weir_parquet_numbers(parquet, i, 0, ROWS, &type, &values, &width, &err);
+            free(values);
+            cr_assert_eq(rc, i < 2 ? -ENOTSUP : 0);
+            cr_assert(i == 2 || strstr(err.text, names[i]), "%s", err.text);
+            cr_assert(i == 2 || strstr(err.text, "compressed by BROTLI"), "%s", err.text);
+        }
+        weir_parquet_close(&parquet);
+    }
+}
+
 Test(parquet, nulls_are_nan_or_refused)
 {
     void *values;
