@@ -227,7 +227,9 @@ static int read_track(struct weir_mp4_reader *r)
         rc = read_stsd(r);
     if (rc == 0)
         rc = weir_mp4_read_tables(r);
-    return rc == 0 ? weir_video_track_finish(r->track, r->err) : rc;
+    if (rc == 0)
+        rc = weir_video_track_order(r->track, r->err);
+    return rc == 0 ? weir_mp4_read_edits(r) : rc;
 }
 
 static int fragmented(struct weir_err *err)

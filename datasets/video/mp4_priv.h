@@ -48,14 +48,18 @@ static inline const uint8_t *weir_mp4_entries(const struct weir_mp4_box *box, si
     return *n <= (box->n - at - 4) / entry_bytes ? box->data + at + 4 : NULL;
 }
 
+/* Returns the unused memory of an array, whose pointer is at `array`. */
+void weir_mp4_shrink(void *array, size_t bytes);
+
 /* Sets the error for a damaged box, and returns -EBADMSG. */
 static inline int weir_mp4_damaged(struct weir_err *err, const char *type, const char *why)
 {
     return weir_err_set(err, -EBADMSG, "box %s %s; copy the file again, or encode it again", type, why);
 }
 
-/* Fills the track with the sample tables (mp4_tables.c). All required boxes exist. Returns 0 or a negative code with
- * err. */
+/* Fills the track with the sample tables (mp4_tables.c), or with what its edit list shows of the ordered media
+ * (mp4_edits.c). All required boxes exist. Return 0 or a negative code with err. */
 int weir_mp4_read_tables(struct weir_mp4_reader *r);
+int weir_mp4_read_edits(struct weir_mp4_reader *r);
 
 #endif

@@ -10,9 +10,8 @@
 #include <string.h>
 
 enum { SAMPLES_MAX = INT32_MAX };
-static const int64_t EDIT_MAX = (int64_t)1 << 60;
 
-static void shrink(void *array, size_t bytes)
+void weir_mp4_shrink(void *array, size_t bytes)
 {
     void *old, *moved;
     memcpy(&old, array, sizeof old);
@@ -166,7 +165,7 @@ static int read_chunks(struct weir_mp4_reader *r)
     if (rc == 0 && sample < track->n)
         return weir_mp4_damaged(r->err, "stsc", "describes fewer samples than the video has");
     if (rc == 0)
-        shrink(&track->runs, track->n_runs * sizeof *track->runs);
+        weir_mp4_shrink(&track->runs, track->n_runs * sizeof *track->runs);
     return rc;
 }
 
@@ -197,7 +196,7 @@ static int read_stts(struct weir_mp4_reader *r)
     }
     if (first < track->n)
         return weir_mp4_damaged(r->err, "stts", "describes fewer samples than the video has");
-    shrink(&track->times, track->n_times * sizeof *track->times);
+    weir_mp4_shrink(&track->times, track->n_times * sizeof *track->times);
     return 0;
 }
 
@@ -225,64 +224,7 @@ static int read_ctts(struct weir_mp4_reader *r)
     }
     if (first < track->n)
         return weir_mp4_damaged(r->err, "ctts", "describes fewer samples than the video has");
-    shrink(&track->shifts, track->n_shifts * sizeof *track->shifts);
-    return 0;
-}
-
-/* An edit: shows the media from `media_time` on, or nothing if that is -1. */
-struct edit {
-    uint64_t duration; /* in units of the movie's time scale */
-    int64_t media_time;
-    uint32_t rate;
-};
-
-static struct edit parse_edit(const uint8_t *at, bool is_large)
-{
-    if (is_large)
-        return (struct edit){weir_mp4_u64(at), (int64_t)weir_mp4_u64(at + 8), weir_mp4_u32(at + 16)};
-    return (struct edit){weir_mp4_u32(at), (int32_t)weir_mp4_u32(at + 4), weir_mp4_u32(at + 8)};
-}
-
-/* Adds the time during which nothing is shown. */
-static int add_pause(struct weir_mp4_reader *r, uint64_t duration)
-{
-    if (r->movie_timescale == 0)
-        return weir_mp4_damaged(r->err, "mvhd", "is missing");
-    __int128 units = ((__int128)duration * r->track->timescale + r->movie_timescale / 2) / r->movie_timescale;
-    if (units > EDIT_MAX - r->track->edit)
-        return weir_mp4_damaged(r->err, "elst", "its times are too large");
-    r->track->edit += (int64_t)units;
-    return 0;
-}
-
-/* Supports the edit lists that shift a video: pauses, then one edit that shows the media at normal speed. */
-static int read_elst(struct weir_mp4_reader *r)
-{
-    enum { NORMAL_SPEED = 1 << 16 };
-    uint32_t n;
-    if (!r->elst.data)
-        return 0;
-    bool is_large = r->elst.n > 0 && r->elst.data[0] == 1, is_shown = false;
-    size_t entry_bytes = is_large ? 20 : 12;
-    const uint8_t *at = weir_mp4_entries(&r->elst, WEIR_MP4_FULL, entry_bytes, &n);
-    if (!at)
-        return weir_mp4_damaged(r->err, "elst", "contains fewer edits than it announces");
-    for (uint32_t i = 0; i < n; i++, at += entry_bytes) {
-        struct edit edit = parse_edit(at, is_large);
-        bool is_pause = edit.media_time == -1;
-        if (is_shown || edit.media_time < -1 || (!is_pause && edit.rate != NORMAL_SPEED))
-            return weir_err_set(r->err, -ENOTSUP,
-                                "edit %" PRIu32 " of the video's edit list (box elst) does more than shift the video; "
-                                "encode it again",
-                                i);
-        if (edit.media_time > EDIT_MAX)
-            return weir_mp4_damaged(r->err, "elst", "its times are too large");
-        int rc = is_pause ? add_pause(r, edit.duration) : 0;
-        if (rc < 0)
-            return rc;
-        r->track->edit -= is_pause ? 0 : edit.media_time;
-        is_shown = !is_pause;
-    }
+    weir_mp4_shrink(&track->shifts, track->n_shifts * sizeof *track->shifts);
     return 0;
 }
 
@@ -308,7 +250,7 @@ static int read_stss(struct weir_mp4_reader *r)
 
 int weir_mp4_read_tables(struct weir_mp4_reader *r)
 {
-    int (*const readers[])(struct weir_mp4_reader *) = {read_chunks, read_stts, read_ctts, read_elst, read_stss};
+    int (*const readers[])(struct weir_mp4_reader *) = {read_chunks, read_stts, read_ctts, read_stss};
     int rc = r->stsz.data ? read_stsz(r) : read_stz2(r);
     if (rc == 0 && weir_video_track_sum(r->track) < 0)
         rc = weir_no_memory(r->err);

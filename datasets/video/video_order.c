@@ -1,4 +1,5 @@
 /* Derives the presentation order and the blocks of a track from its tables. */
+#include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/video/video_track_priv.h"
 
@@ -36,7 +37,7 @@ static bool list_times(const struct weir_video_track *track, struct timed *timed
         times += times + 1 < track->n_times && track->times[times + 1].first == i;
         shift += shift + 1 < track->n_shifts && track->shifts[shift + 1].first == i;
         const struct weir_video_times *range = &track->times[times];
-        int64_t time = range->time + (int64_t)(i - range->first) * range->delta + track->edit;
+        int64_t time = range->time + (int64_t)(i - range->first) * range->delta;
         timed[i] = (struct timed){time + (track->shifts ? track->shifts[shift].shift : 0), i};
         is_ordered = is_ordered && (i == 0 || timed[i].time > timed[i - 1].time);
     }
@@ -126,31 +127,56 @@ static int list_starts(struct weir_video_track *track)
     return 0;
 }
 
-static void measure_blocks(struct weir_video_track *track)
+/* Returns true if a picture is presented after a sync sample that is decoded after it. */
+static bool is_crossed(const struct weir_video_track *track)
 {
-    uint32_t first = 0;
-    for (uint32_t word = 0; word <= track->n / 64; word++)
-        for (uint64_t bits = track->starts.words[word]; bits; bits &= bits - 1) {
-            uint32_t rank = word * 64 + (uint32_t)__builtin_ctzll(bits);
-            track->block_max = rank - first > track->block_max ? rank - first : track->block_max;
-            first = rank;
-        }
-    track->block_max = track->n - first > track->block_max ? track->n - first : track->block_max;
+    uint32_t sync = 0;
+    for (uint32_t rank = 0; track->order && rank < track->n; rank++) {
+        sync = is_sync(track, rank) ? track->order[rank] : sync;
+        if (track->order[rank] < sync)
+            return true;
+    }
+    return false;
 }
 
-int weir_video_track_finish(struct weir_video_track *track, struct weir_err *err)
+int weir_video_track_order(struct weir_video_track *track, struct weir_err *err)
 {
-    track->n_blocks = track->n;
-    track->block_max = 1;
-    if (track->syncs.words)
-        track->n_blocks = count(&track->syncs, track->n);
-    if (track->n_blocks == 0)
+    if (track->syncs.words && count(&track->syncs, track->n) == 0)
         return weir_err_set(err, -EBADMSG, "the video has no sync sample, so it cannot be decoded; encode it again");
     int rc = find_order(track, err);
     if (rc < 0 || !track->syncs.words)
         return rc;
-    if (list_starts(track) < 0)
-        return weir_no_memory(err);
-    measure_blocks(track);
+    track->is_crossed = is_crossed(track);
+    return list_starts(track) < 0 ? weir_no_memory(err) : 0;
+}
+
+/* ---- what is shown ---- */
+
+/* Returns the most pictures of a block among those with ranks first .. end - 1 in the media. */
+static uint32_t longest_block(const struct weir_video_track *track, uint32_t first, uint32_t end)
+{
+    uint32_t longest = 0;
+    for (uint32_t word = first / 64; word <= (end - 1) / 64; word++)
+        for (uint64_t bits = track->starts.words[word]; bits; bits &= bits - 1) {
+            uint32_t rank = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            if (rank <= first || rank >= end)
+                continue;
+            longest = rank - first > longest ? rank - first : longest;
+            first = rank;
+        }
+    return end - first > longest ? end - first : longest;
+}
+
+int weir_video_track_show(struct weir_video_track *track, uint32_t media, uint32_t n, int64_t shift)
+{
+    if (!weir_grow(&track->edits, track->n_edits, sizeof *track->edits))
+        return -ENOMEM;
+    uint32_t block = weir_video_media_block(track, media), longest = 1;
+    track->edits[track->n_edits++] = (struct weir_video_edit){track->n_shown, track->n_blocks, media, block, shift};
+    track->n_shown += n;
+    track->n_blocks += weir_video_media_block(track, media + n - 1) - block + 1;
+    if (track->starts.words)
+        longest = longest_block(track, media, media + n);
+    track->block_max = longest > track->block_max ? longest : track->block_max;
     return 0;
 }

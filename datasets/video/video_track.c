@@ -24,6 +24,7 @@ void weir_video_track_close(struct weir_video_track **track)
     free(t->times);
     free(t->shifts);
     free(t->order);
+    free(t->edits);
     free(t);
 }
 
@@ -34,7 +35,7 @@ const struct weir_video_stream *weir_video_track_stream(const struct weir_video_
 
 uint32_t weir_video_track_frames(const struct weir_video_track *track)
 {
-    return track->n;
+    return track->n_shown;
 }
 
 uint32_t weir_video_track_timescale(const struct weir_video_track *track)
@@ -60,6 +61,7 @@ size_t weir_video_track_bytes(const struct weir_video_track *track)
     bytes += track->sizes ? n * sizeof *track->sizes + (n / WEIR_VIDEO_SUM_STEP + 1) * sizeof *track->sums : 0;
     bytes += track->n_runs * sizeof *track->runs + track->n_times * sizeof *track->times;
     bytes += track->n_shifts * sizeof *track->shifts + (track->order ? n * sizeof *track->order : 0);
+    bytes += track->n_edits * sizeof *track->edits;
     bytes += track->starts.words != track->syncs.words ? set_bytes(&track->starts, track->n) : 0;
     return bytes + set_bytes(&track->syncs, track->n);
 }
@@ -141,34 +143,39 @@ uint64_t weir_video_bytes_before(const struct weir_video_track *track, uint32_t 
     return sum;
 }
 
-/* Returns the range that contains the sample, of n ranges of `size` bytes. */
-static const void *find_range(const void *ranges, uint32_t n, size_t size, uint32_t sample)
+/* Returns the number of the range that contains i, of n ranges of `size` bytes, which begin at *firsts. */
+static uint32_t find_range(const uint32_t *firsts, uint32_t n, size_t size, uint32_t i)
 {
     uint32_t low = 0, high = n - 1;
     while (low < high) {
         uint32_t middle = low + (high - low + 1) / 2, first;
-        memcpy(&first, (const uint8_t *)ranges + middle * size, sizeof first);
-        if (first <= sample)
+        memcpy(&first, (const uint8_t *)firsts + middle * size, sizeof first);
+        if (first <= i)
             low = middle;
         else
             high = middle - 1;
     }
-    return (const uint8_t *)ranges + low * size;
+    return low;
+}
+
+int64_t weir_video_decoding_time(const struct weir_video_track *track, uint32_t sample)
+{
+    const struct weir_video_times *times = track->times;
+    times += find_range(&times->first, track->n_times, sizeof *times, sample);
+    return times->time + (int64_t)(sample - times->first) * times->delta;
 }
 
 static int64_t time_of(const struct weir_video_track *track, uint32_t sample)
 {
-    const struct weir_video_times *times = find_range(track->times, track->n_times, sizeof *times, sample);
-    int64_t time = times->time + (int64_t)(sample - times->first) * times->delta + track->edit;
-    if (!track->shifts)
-        return time;
-    const struct weir_video_shift *shift = find_range(track->shifts, track->n_shifts, sizeof *shift, sample);
-    return time + shift->shift;
+    const struct weir_video_shift *shift = track->shifts;
+    int64_t time = weir_video_decoding_time(track, sample);
+    return shift ? time + shift[find_range(&shift->first, track->n_shifts, sizeof *shift, sample)].shift : time;
 }
 
 void weir_video_track_sample(const struct weir_video_track *track, uint32_t sample, struct weir_video_sample *out)
 {
-    const struct weir_video_run *run = find_range(track->runs, track->n_runs, sizeof *run, sample);
+    const struct weir_video_run *run = track->runs;
+    run += find_range(&run->first, track->n_runs, sizeof *run, sample);
     *out = (struct weir_video_sample){
         .offset = run->offset + weir_video_bytes_before(track, sample) - weir_video_bytes_before(track, run->first),
         .bytes = track->sizes ? track->sizes[sample] : track->equal_bytes,
@@ -177,14 +184,38 @@ void weir_video_track_sample(const struct weir_video_track *track, uint32_t samp
     };
 }
 
+static uint32_t sample_at(const struct weir_video_track *track, uint32_t media)
+{
+    return track->order ? track->order[media] : media;
+}
+
+int64_t weir_video_media_time(const struct weir_video_track *track, uint32_t media)
+{
+    return time_of(track, sample_at(track, media));
+}
+
+/* Returns the edit that shows the picture with this rank. */
+static const struct weir_video_edit *edit_of(const struct weir_video_track *track, uint32_t rank)
+{
+    return track->edits + find_range(&track->edits->first, track->n_edits, sizeof *track->edits, rank);
+}
+
+/* Returns the edit that shows pictures of this block. */
+static const struct weir_video_edit *edit_of_block(const struct weir_video_track *track, uint32_t block)
+{
+    return track->edits + find_range(&track->edits->first_block, track->n_edits, sizeof *track->edits, block);
+}
+
 uint32_t weir_video_track_at_rank(const struct weir_video_track *track, uint32_t rank)
 {
-    return track->order ? track->order[rank] : rank;
+    const struct weir_video_edit *edit = edit_of(track, rank);
+    return sample_at(track, rank - edit->first + edit->media);
 }
 
 int64_t weir_video_track_time(const struct weir_video_track *track, uint32_t rank)
 {
-    return time_of(track, weir_video_track_at_rank(track, rank));
+    const struct weir_video_edit *edit = edit_of(track, rank);
+    return weir_video_media_time(track, rank - edit->first + edit->media) + edit->shift;
 }
 
 /* ---- the nearest picture ---- */
@@ -227,7 +258,7 @@ static void narrow(const struct moment *moment, uint32_t *low, uint32_t *high)
 uint32_t weir_video_track_nearest(const struct weir_video_track *track, int64_t numerator, int64_t denominator)
 {
     struct moment moment = {track, (__int128)numerator * track->timescale, denominator};
-    uint32_t low = 0, high = track->n - 1;
+    uint32_t low = 0, high = track->n_shown - 1;
     if (lateness(&moment, low) <= 0)
         return low;
     if (lateness(&moment, high) >= 0)
@@ -256,22 +287,52 @@ uint32_t weir_video_track_block_max(const struct weir_video_track *track)
     return track->block_max;
 }
 
+uint32_t weir_video_media_block(const struct weir_video_track *track, uint32_t media)
+{
+    return track->starts.words ? count_up_to(&track->starts, media) - 1 : media;
+}
+
+/* Returns the rank in the media of the first picture of a block in the media. */
+static uint32_t media_first(const struct weir_video_track *track, uint32_t block)
+{
+    return track->starts.words ? member(&track->starts, track->n, block) : block;
+}
+
 uint32_t weir_video_track_block_of(const struct weir_video_track *track, uint32_t rank)
 {
-    return track->starts.words ? count_up_to(&track->starts, rank) - 1 : rank;
+    const struct weir_video_edit *edit = edit_of(track, rank);
+    return weir_video_media_block(track, rank - edit->first + edit->media) - edit->media_block + edit->first_block;
 }
 
 uint32_t weir_video_track_block_first(const struct weir_video_track *track, uint32_t block)
 {
-    if (block >= weir_video_track_blocks(track))
-        return track->n;
-    return track->starts.words ? member(&track->starts, track->n, block) : block;
+    if (block >= track->n_blocks)
+        return track->n_shown;
+    const struct weir_video_edit *edit = edit_of_block(track, block);
+    if (block == edit->first_block)
+        return edit->first; /* the edit can begin within the block */
+    return media_first(track, block - edit->first_block + edit->media_block) - edit->media + edit->first;
+}
+
+/* Returns the last sync sample that is decoded before all pictures of the block. */
+static uint32_t earlier_sync(const struct weir_video_track *track, uint32_t block, uint32_t sync)
+{
+    uint32_t end = weir_video_track_block_first(track, block + 1), from = sync;
+    for (uint32_t rank = weir_video_track_block_first(track, block); rank < end; rank++) {
+        uint32_t sample = weir_video_track_at_rank(track, rank);
+        from = sample < from ? sample : from;
+    }
+    while (from > 0 && !contains(&track->syncs, from))
+        from--;
+    return contains(&track->syncs, from) ? from : sync;
 }
 
 uint32_t weir_video_track_block_sync(const struct weir_video_track *track, uint32_t block)
 {
-    uint32_t rank = weir_video_track_block_first(track, block);
-    while (!contains(&track->syncs, weir_video_track_at_rank(track, rank)))
-        rank++; /* only in the first block, whose sync sample may follow other pictures */
-    return weir_video_track_at_rank(track, rank);
+    const struct weir_video_edit *edit = edit_of_block(track, block);
+    uint32_t media = media_first(track, block - edit->first_block + edit->media_block);
+    while (!contains(&track->syncs, sample_at(track, media)))
+        media++; /* only in the first block, whose sync sample may follow other pictures */
+    uint32_t sync = sample_at(track, media);
+    return track->is_crossed && block > 0 ? earlier_sync(track, block, sync) : sync;
 }

@@ -1,10 +1,11 @@
 /* video_track.h: the samples of one video stream: where each is in the file, when it is presented, and which samples
  * can be decoded on their own.
  *
- * Samples are numbered in decoding order, from 0. Pictures are numbered in presentation order (rank). The two differ
- * only in streams with reordered pictures (B-frames). A block is a group of pictures: the pictures that are decoded
- * from the same sync sample, which is the last one presented at or before them. Blocks are numbered in presentation
- * order.
+ * Samples are numbered in decoding order, from 0. Pictures are numbered in presentation order (rank). The two differ in
+ * streams with reordered pictures (B-frames), and if the file's edit list hides pictures or shows them again. A block
+ * is a group of pictures: the pictures that are decoded from the same sync sample, which is the last one presented at
+ * or before them, even if it is hidden; in joined videos, an earlier one if some are decoded before that one. Blocks
+ * are numbered in presentation order.
  *
  * A track is immutable, so any thread may use it. It takes about 4.5 bytes per sample, and 17 with reordered pictures.
  */
@@ -33,18 +34,19 @@ struct weir_video_stream {
 struct weir_video_sample {
     uint64_t offset;
     uint32_t bytes;
-    int64_t time; /* presentation time after edits, in units of the time scale */
+    int64_t time; /* presentation time in the media, without edits, in units of the time scale */
     bool is_sync;
 };
 
 /* Reads the first video track of an MP4 file (ISO/IEC 14496-12) without its media data. All samples are inside the
  * file. Returns 0; -EBADMSG or -ENODATA if the file is damaged or truncated; -ENOTSUP if it uses a feature that is not
- * supported (fragments, edit lists other than a shift, other codecs); -EIO or another code of pread; or -ENOMEM. The
+ * supported (fragments, edit lists that go back in time, other codecs); -EIO or another code of pread; or -ENOMEM. The
  * error does not contain the path. */
 int weir_mp4_open(struct weir_video_track **out, struct weir_source *source, uint64_t file_bytes, struct weir_err *err);
 void weir_video_track_close(struct weir_video_track **track);
 
 const struct weir_video_stream *weir_video_track_stream(const struct weir_video_track *track);
+/* Returns the number of pictures that are shown, at least 1. */
 uint32_t weir_video_track_frames(const struct weir_video_track *track);
 uint32_t weir_video_track_timescale(const struct weir_video_track *track);
 /* Returns the memory that the track uses. */

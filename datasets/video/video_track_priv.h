@@ -4,8 +4,8 @@
 
 #include "datasets/video/video_track.h"
 
-/* The tables below list ranges of samples. The samples of a range begin at `first`, the first member of each type, and
- * end where the next range begins. The first range begins at sample 0. */
+/* The tables below list ranges of samples. The samples of a range begin at `first` and end where the next range begins.
+ * The first range begins at sample 0. Edits are ranges of ranks. */
 
 /* Samples that are adjacent in the file. */
 struct weir_video_run {
@@ -23,6 +23,13 @@ struct weir_video_times {
 struct weir_video_shift {
     uint32_t first;
     int32_t shift;
+};
+
+/* Pictures that an edit shows. They are adjacent in the presentation order of the media, and so are their blocks. */
+struct weir_video_edit {
+    uint32_t first, first_block; /* rank of the first picture, and its block */
+    uint32_t media, media_block; /* the same in the media */
+    int64_t shift;               /* added to times of the media */
 };
 
 /* A set of numbers less than the number of samples. */
@@ -43,13 +50,16 @@ struct weir_video_track {
     struct weir_video_times *times;
     struct weir_video_shift *shifts; /* NULL: all 0 */
     uint32_t n_runs, n_times, n_shifts;
-    int64_t edit;                /* added to all presentation times */
     struct weir_video_set syncs; /* sync samples; words is NULL if all are */
     /* Derived from the tables above. */
     uint64_t *sums;  /* element i: bytes of all samples before i * WEIR_VIDEO_SUM_STEP; NULL without sizes */
-    uint32_t *order; /* sample of each rank; NULL: the same number */
-    struct weir_video_set starts; /* ranks of the first pictures of blocks; words is NULL if all are */
-    uint32_t n_blocks, block_max, sample_max;
+    uint32_t *order; /* sample of each rank in the media; NULL: the same number */
+    struct weir_video_set starts; /* ranks in the media of the first pictures of blocks; words is NULL if all are */
+    uint32_t sample_max;
+    bool is_crossed; /* pictures are presented after a sync sample that is decoded after them (joined videos) */
+    /* What is shown of the media: */
+    struct weir_video_edit *edits;
+    uint32_t n_edits, n_shown, n_blocks, block_max;
 };
 
 enum { WEIR_VIDEO_SUM_STEP = 64 };
@@ -66,8 +76,17 @@ static inline void weir_video_set_add(struct weir_video_set *set, uint32_t i)
 
 /* Adds up the sizes of the samples. Returns 0 or -ENOMEM. */
 int weir_video_track_sum(struct weir_video_track *track);
-/* Derives the presentation order and the blocks from complete tables (video_order.c). Returns 0, or with err -EBADMSG
- * if no sample is a sync sample or two pictures have the same presentation time, or -ENOMEM. */
-int weir_video_track_finish(struct weir_video_track *track, struct weir_err *err);
+/* Derives the presentation order and the blocks of the media from complete tables (video_order.c). Returns 0, or with
+ * err -EBADMSG if no sample is a sync sample or two pictures have the same presentation time, or -ENOMEM. */
+int weir_video_track_order(struct weir_video_track *track, struct weir_err *err);
+/* Shows n (> 0) pictures from this rank in the media, after those shown before. There must be fewer than 2^31 in all.
+ * Returns 0 or -ENOMEM. */
+int weir_video_track_show(struct weir_video_track *track, uint32_t media, uint32_t n, int64_t shift);
+
+/* Return the decoding time of a sample, and the presentation time of the picture with a rank in the media. */
+int64_t weir_video_decoding_time(const struct weir_video_track *track, uint32_t sample);
+int64_t weir_video_media_time(const struct weir_video_track *track, uint32_t media);
+/* Returns the block in the media of a rank in the media. */
+uint32_t weir_video_media_block(const struct weir_video_track *track, uint32_t media);
 
 #endif

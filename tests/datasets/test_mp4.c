@@ -123,18 +123,97 @@ Test(mp4, streams_have_a_codec_and_a_colour)
     }
 }
 
-Test(mp4, edits_shift_times)
+/* The pictures that a file shows: the number of each sample and its time, up to a sample of -1. */
+struct shown {
+    int sample;
+    int64_t time;
+};
+
+static void expect_shown(const struct mp4_file *file, const struct shown *shown, const char *name)
 {
+    uint32_t n = 0;
+    mp4_expect_read(file);
+    for (; shown[n].sample >= 0; n++) {
+        uint32_t block = weir_video_track_block_of(mp4_track, n), sample = (uint32_t)shown[n].sample;
+        cr_assert_lt(n, weir_video_track_frames(mp4_track), "%s: %u pictures", name, n);
+        cr_assert_eq(weir_video_track_at_rank(mp4_track, n), sample, "%s: picture %u", name, n);
+        cr_assert_eq(weir_video_track_time(mp4_track, n), shown[n].time, "%s: picture %u at %lld", name, n,
+                     (long long)weir_video_track_time(mp4_track, n));
+        cr_assert_eq(weir_video_track_nearest(mp4_track, shown[n].time, 1000), n, "%s", name);
+        cr_assert(weir_video_track_block_first(mp4_track, block) <= n &&
+                      n < weir_video_track_block_first(mp4_track, block + 1),
+                  "%s", name);
+        if (!file->ctts.n) /* two pictures per block */
+            cr_assert_eq(weir_video_track_block_sync(mp4_track, block), sample / 2 * 2, "%s: picture %u", name, n);
+    }
+    cr_assert_eq(weir_video_track_frames(mp4_track), n, "%s", name);
+    cr_assert_eq(weir_video_track_block_first(mp4_track, weir_video_track_blocks(mp4_track)), n);
+}
+
+#define PAUSE(duration)      duration, UINT32_MAX, 1 << 16
+#define EDIT(duration, time) duration, time, 1 << 16
+#define END                                                                                                            \
+    {                                                                                                                  \
+        -1, 0                                                                                                          \
+    }
+
+Test(mp4, edits_show_what_the_reference_shows)
+{
+    static const struct {
+        const char *name;
+        struct mp4_table elst;
+        struct shown shown[8];
+    } rows[] = {
+        {"all", {MP4_WORDS(1, EDIT(600, 0))}, {{0, 0}, {1, 100}, {2, 200}, {3, 300}, {4, 400}, {5, 500}, END}},
+        {"no edit", {MP4_WORDS(0)}, {{0, 0}, {1, 100}, {2, 200}, {3, 300}, {4, 400}, {5, 500}, END}},
+        {"at a picture", {MP4_WORDS(1, EDIT(400, 200))}, {{2, 0}, {3, 100}, {4, 200}, {5, 300}, END}},
+        {"within a picture", {MP4_WORDS(1, EDIT(400, 150))}, {{2, 0}, {3, 100}, {4, 200}, {5, 300}, END}},
+        {"rounded up", {MP4_WORDS(1, EDIT(400, 101))}, {{2, 0}, {3, 100}, {4, 200}, {5, 300}, END}},
+        {"ends early", {MP4_WORDS(1, EDIT(201, 100))}, {{1, 0}, {2, 100}, {3, 200}, END}},
+        {"before the media", {MP4_WORDS(1, EDIT(201, (uint32_t)-100))}, {{0, 0}, {1, 100}, END}},
+        {"a pause", {MP4_WORDS(2, PAUSE(52), EDIT(200, 100))}, {{1, 52}, {2, 152}, END}},
+        {"pauses", {MP4_WORDS(3, PAUSE(50), PAUSE(7), EDIT(200, 150))}, {{2, 57}, {3, 157}, END}},
+        {"speeds", {MP4_WORDS(2, 200, 0, 0, 100, 300, 2 << 16)}, {{0, 0}, {1, 100}, {3, 200}, END}},
+        {"several", {MP4_WORDS(2, EDIT(150, 0), EDIT(200, 350))}, {{0, 0}, {1, 100}, {4, 150}, {5, 250}, END}},
+        {"one within", {MP4_WORDS(2, EDIT(200, 150), EDIT(100, 500))}, {{2, 0}, {3, 100}, {5, 200}, END}},
+        {"again", {MP4_WORDS(2, EDIT(200, 300), EDIT(200, 0))}, {{3, 0}, {4, 100}, {0, 200}, {1, 300}, END}},
+        {"nothing first", {MP4_WORDS(2, EDIT(50, 950), EDIT(200, 0))}, {{0, 0}, {1, 100}, END}},
+        {"a pause later", {MP4_WORDS(2, EDIT(200, 100), PAUSE(101))}, {{1, 0}, {2, 100}, {0, 200}, END}},
+    };
     struct mp4_file file = mp4_plain();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        file.elst = rows[i].elst;
+        expect_shown(&file, rows[i].shown, rows[i].name);
+    }
     file.mvhd.words[2] = 600; /* 31 / 600 s are 51.67 units of 1/1000 s */
-    file.elst = MP4_TABLE(2, 31, UINT32_MAX, 1 << 16, 360, 150, 1 << 16);
-    mp4_expect_read(&file);
-    cr_assert_eq(mp4_sample(0).time, 52 - 150);
-    cr_assert_eq(mp4_sample(5).time, 500 + 52 - 150);
-    cr_assert_eq(weir_video_track_nearest(mp4_track, 0, 1), 1);
-    file.elst = MP4_TABLE_1(1, 0, 360, 1, 0, 1 << 16);
-    mp4_expect_read(&file);
-    cr_assert_eq(mp4_sample(0).time, -((int64_t)1 << 32));
+    file.elst = MP4_TABLE_1(2, 0, 31, UINT32_MAX, UINT32_MAX, 1 << 16, 0, 120, 0, 100, 1 << 16);
+    expect_shown(&file, (struct shown[]){{1, 52}, {2, 152}, END}, "version 1");
+}
+
+/* I0 P3 B1 B2 I5 B4, 200 units later than they are decoded. */
+static const struct mp4_table reordered_shifts = {MP4_WORDS(6, 1, 200, 1, 400, 1, 100, 1, 100, 1, 300, 1, 100)};
+
+Test(mp4, edits_of_reordered_pictures)
+{
+    static const struct {
+        const char *name;
+        struct mp4_table elst;
+        struct shown shown[7];
+    } rows[] = {
+        {"all", {MP4_WORDS(1, EDIT(600, 200))}, {{0, 0}, {2, 100}, {3, 200}, {1, 300}, {5, 400}, {4, 500}, END}},
+        {"no delay", {MP4_WORDS(1, EDIT(600, 0))}, {{0, 0}, {2, 100}, {3, 200}, {1, 300}, END}},
+        {"within", {MP4_WORDS(1, EDIT(500, 350))}, {{3, 0}, {1, 100}, {5, 200}, {4, 300}, END}},
+        {"pause", {MP4_WORDS(2, PAUSE(70), EDIT(200, 350))}, {{3, 70}, {1, 170}, END}},
+        {"none", {0}, {{0, 200}, {2, 300}, {3, 400}, {1, 500}, {5, 600}, {4, 700}, END}},
+    };
+    struct mp4_file file = mp4_plain();
+    file.ctts = reordered_shifts;
+    file.stss = MP4_TABLE(2, 1, 5);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        file.elst = rows[i].elst;
+        expect_shown(&file, rows[i].shown, rows[i].name);
+        cr_assert_eq(weir_video_track_block_sync(mp4_track, 0), 0, "%s", rows[i].name);
+    }
 }
 
 /* ---- refusals ---- */
@@ -158,10 +237,11 @@ Test(mp4, features_that_are_not_supported)
     REFUSED(file.fourcc = "mp4v", -ENOTSUP, "mp4v");
     REFUSED(file.fourcc = "v\n\x01g", -ENOTSUP, "v??g");
     REFUSED(file.entries = 2, -ENOTSUP, "stsd describes 2 streams");
-    REFUSED(file.elst = MP4_TABLE(1, 500, 0, 2 << 16), -ENOTSUP, "edit 0");
-    REFUSED(file.elst = MP4_TABLE(1, 500, (uint32_t)-2, 1 << 16), -ENOTSUP, "edit 0");
-    REFUSED(file.elst = MP4_TABLE(2, 500, 0, 1 << 16, 100, 300, 1 << 16), -ENOTSUP, "edit 1");
-    REFUSED(file.elst = MP4_TABLE(2, 500, 0, 1 << 16, 100, UINT32_MAX, 1 << 16), -ENOTSUP, "edit 1");
+    REFUSED((file.elst = MP4_TABLE(2, EDIT(200, 350), EDIT(100, 200)), file.ctts = reordered_shifts), -ENOTSUP,
+            "edit 1 of the video's edit list (box elst) begins before the end of");
+    REFUSED(file.elst = MP4_TABLE(1, EDIT(500, 600)), -ENODATA, "hides all pictures");
+    REFUSED(file.elst = MP4_TABLE(1, EDIT(0, 0)), -ENODATA, "hides all pictures");
+    REFUSED(file.elst = MP4_TABLE(1, PAUSE(500)), -ENODATA, "hides all pictures");
     REFUSED(file.stsz = MP4_TABLE(1, 1u << 31), -ENOTSUP, "2147483648 samples");
 }
 
@@ -181,8 +261,9 @@ Test(mp4, boxes_that_are_missing_or_damaged)
     REFUSED(file.entries = 1000, -EBADMSG, "stsd");
     REFUSED(file.config_box = "avcC", -EBADMSG, "av1C is missing");
     REFUSED(file.width = 0, -EBADMSG, "av01 has a width or height of 0");
-    REFUSED((file.mvhd.n = 0, file.elst = MP4_TABLE(1, 5, UINT32_MAX, 1 << 16)), -EBADMSG, "mvhd is missing");
+    REFUSED((file.mvhd.n = 0, file.elst = MP4_TABLE(1, EDIT(5, 0))), -EBADMSG, "mvhd is missing");
     REFUSED((file.elst = MP4_TABLE_1(1, 0, 1, 1u << 30, 0, 1 << 16)), -EBADMSG, "elst");
+    REFUSED((file.elst = MP4_TABLE_1(1, 0, 1, 1u << 31, 0, 1 << 16)), -EBADMSG, "elst");
     REFUSED((file.elst = MP4_TABLE_1(1, 1u << 31, 0, UINT32_MAX, UINT32_MAX, 1 << 16)), -EBADMSG,
             "elst its times are too large");
 }
@@ -236,6 +317,20 @@ Test(mp4, times_that_go_back)
     REFUSED(file.stts.words[2] = 0, -EBADMSG, "samples 0 and 1");
     REFUSED(file.stts.words[2] = (uint32_t)-100, -EBADMSG, "stts contains a negative duration");
     REFUSED(file.ctts = MP4_TABLE(3, 2, 0, 1, 200, 3, 0), -EBADMSG, "samples 2 and 4");
+}
+
+/* A small file that shows its pictures often takes little time. */
+Test(mp4, edits_without_end)
+{
+    enum { EDITS = 1000 };
+    static uint32_t words[1 + 3 * EDITS] = {EDITS};
+    struct weir_err err;
+    struct mp4_file file = mp4_plain();
+    for (int i = 0; i < EDITS; i++)
+        memcpy(words + 1 + 3 * i, (uint32_t[]){EDIT(600, 0)}, 3 * sizeof *words);
+    file.elst = (struct mp4_table){.n = 1 + 3 * EDITS, .many = words};
+    cr_assert_eq(mp4_read(&file, &err), -ENOTSUP);
+    cr_assert(strstr(err.text, "more than 64 times"), "%s", err.text);
 }
 
 Test(mp4, indexes_larger_than_the_limit)

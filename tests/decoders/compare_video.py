@@ -2,13 +2,14 @@
 """Compares the pixels of videos with PyAV's and torchcodec's: tests/decoders/compare_video.py VIDEO_PIXELS [FILE...]
 
 Without files, encodes short videos: every codec, key-frame distances, B-frames, open groups of pictures, odd sizes,
-chroma 4:2:2 and 4:4:4, 10 bits, BT.709 and full range. Each group of pictures is decoded by itself, in a random order,
-and every picture's pixels must be equal. PyAV interpolates chroma with another filter than torchcodec unless it is
+chroma 4:2:2 and 4:4:4, 10 bits, BT.709 and full range; and cuts videos with ffmpeg (if installed), which writes edit
+lists. Each group of pictures is decoded by itself, in a random order, and every picture's time and pixels must be
+equal. PyAV interpolates chroma with another filter than torchcodec unless it is
 given the filter's name, as here. Runs in build/readers-venv (tests/readers/setup.sh), or in the Python that
 WEIR_PYAV_PYTHON names. Exit status 77: PyAV is missing.
 """
 import os
-import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -26,11 +27,10 @@ except ImportError as missing:
     print(f"skipped: {missing}; tests/readers/setup.sh installs PyAV")
     sys.exit(77)
 try:
-    from torchcodec.decoders import VideoDecoder
+    from torchcodec import _core as torchcodec
 except Exception:  # torchcodec is optional, and fails in many ways
-    VideoDecoder = None
+    torchcodec = None
 
-CODECS = {"av1": 0, "libdav1d": 0, "h264": 1, "hevc": 2}
 FRAMES = 20
 # encoder, width, height, pixel format, options, whether the video has tags of colours, which PyAV ignores
 SVT = {"crf": "30", "preset": "8"}
@@ -62,14 +62,34 @@ VIDEOS = [
     ("libsvtav1", 161, 121, "yuv420p10le", {"g": "2", **SVT}, False),
 ]
 
+# Arguments of ffmpeg. LONG-NAME.mp4 are videos of 2 s at 30 fps with three B-frames, none, open groups, and AV1.
+EDITED = [
+    "-ss 0.65 -i LONG-b3.mp4 -t 1 -c copy",
+    "-ss 0.65 -i LONG-b0.mp4 -c copy",
+    "-ss 1.234 -i LONG-b3.mp4 -c copy -movflags +faststart",
+    "-i LONG-b3.mp4 -ss 0.8 -t 0.8 -c copy",
+    "-ss 0.4 -to 1.1 -i LONG-b3.mp4 -c copy",
+    "-ss 0.65 -i LONG-hevc.mp4 -c copy",
+    "-ss 0.651 -i LONG-av1.mp4 -t 0.9 -c copy",
+    "-itsoffset 0.25 -i LONG-b3.mp4 -c copy",
+    "-itsoffset 0.35 -ss 0.65 -i LONG-b3.mp4 -f lavfi -i sine=duration=2 -c:v copy -c:a aac",
+    "-ss 0.65 -i LONG-b3.mp4 -c copy -movflags +negative_cts_offsets",
+    "-ss 0.65 -i LONG-b3.mp4 -c copy -use_editlist 0",
+    "-ss 0.65 -i LONG-b0.mp4 -c copy -video_track_timescale 90000 -movie_timescale 600",
+    "-ss 0.65 -i LONG-b3.mp4 -c copy -avoid_negative_ts make_zero",
+    "-ss 0.65 -copyts -i LONG-b3.mp4 -c copy",
+    "-f concat -safe 0 -i LONG.txt -c copy",
+    "-ss 0.65 -i LONG-b3.mp4 -c copy -f mov",
+]
 
-def encode(path, encoder, width, height, pixels, options):
+
+def encode(path, encoder, width, height, pixels, options, frames=FRAMES):
     noise = np.random.default_rng(width)
     with av.open(path, "w") as container:
         stream = container.add_stream(encoder, rate=30, options=options)
         stream.width, stream.height, stream.pix_fmt = width, height, pixels
         y, x = np.mgrid[:height, :width]
-        for t in range(FRAMES):
+        for t in range(frames):
             if pixels == "gray12le":
                 image = ((x * 13 + y * 7 + t * 29) % 4096).astype(np.uint16)
                 frame = av.VideoFrame.from_ndarray(image, format="gray16le").reformat(format=pixels)
@@ -80,36 +100,16 @@ def encode(path, encoder, width, height, pixels, options):
         container.mux(stream.encode())
 
 
-def groups_of(packets):
-    """The packets of each group of pictures: those that follow its sync sample, including the leading pictures of the next one."""
-    syncs = [i for i, p in enumerate(packets) if p.is_keyframe]
-    for first, following in zip(syncs, syncs[1:] + [len(packets)]):
-        end = following + 1 if following < len(packets) else following
-        while end < len(packets) and packets[end].pts < packets[following].pts:
-            end += 1
-        yield packets[first:end]
-
-
-def decode(program, path, rng):
-    """pts -> pixels, as the program decodes them."""
-    with av.open(path) as container:
-        stream = container.streams.video[0]
-        config = bytes(stream.codec_context.extradata or b"")
-        codec, depth = CODECS[stream.codec_context.name], stream.codec_context.pix_fmt == "gray12le"
-        matrix, full_range = stream.codec_context.colorspace, stream.codec_context.color_range
-        tags = depth | (0 if matrix == 2 else matrix + 1) << 8 | full_range << 16
-        groups = list(groups_of([p for p in container.demux(stream) if p.size]))
-        rng.shuffle(groups)
-        data = b"".join(struct.pack("<4I", codec, len(config), len(group), tags) + config +
-                        b"".join(struct.pack("<qQ", p.pts, p.size) + bytes(p) for p in group) for group in groups)
-    out = subprocess.run([program], input=data, stdout=subprocess.PIPE, check=True).stdout
+def decode(program, path, is_depth, seed):
+    """time -> pixels, as the program demuxes and decodes them."""
+    out = subprocess.run([program, path, str(seed)] + ["depth"] * is_depth, stdout=subprocess.PIPE, check=True).stdout
     frames, at, different = {}, 0, 0
     while at < len(out):
         pts, width, height = struct.unpack_from("<qQQ", out, at)
-        n = width * height * (2 if depth else 3)
-        image = np.frombuffer(out, np.uint16 if depth else np.uint8, n // (2 if depth else 1), at + 24)
-        image = image.reshape((height, width) if depth else (height, width, 3))
-        different += pts in frames and not np.array_equal(frames[pts], image)
+        n = width * height * (2 if is_depth else 3)
+        image = np.frombuffer(out, np.uint16 if is_depth else np.uint8, n // (2 if is_depth else 1), at + 24)
+        image = image.reshape((height, width) if is_depth else (height, width, 3))
+        different += pts in frames
         frames[pts] = image
         at += 24 + n
     return frames, different
@@ -122,36 +122,70 @@ def pyav_pixels(frame):
     return frame.reformat(format="rgb24", interpolation="BICUBIC").to_ndarray()
 
 
-def compare(program, path, is_tagged, rng):
-    got, different = decode(program, path, rng)
+def compare(program, path, is_tagged, seed):
     with av.open(path) as container:
+        is_depth = container.streams.video[0].codec_context.pix_fmt == "gray12le"
         wanted = {f.pts: pyav_pixels(f) for f in container.decode(video=0)}
-    result = [f"{len(got)} of {len(wanted)} frames"]
+    got, different = decode(program, path, is_depth, seed)
+    times = sorted(wanted)
+    result = [f"{len(got)} of {len(wanted)} frames from {times[0] if times else '-'}"]
     faults = different + (got.keys() != wanted.keys())
-    for name, others in (("PyAV", {} if is_tagged else wanted), ("torchcodec", torchcodec_frames(path, sorted(wanted)))):
+    for name, others in (("PyAV", {} if is_tagged else wanted), ("torchcodec", torchcodec_frames(path, times))):
         if not others or next(iter(others.values())).shape != next(iter(wanted.values())).shape:
             continue
         unequal = [int(np.abs(got[pts].astype(int) - others[pts]).max()) for pts in got.keys() & others.keys()
                    if not np.array_equal(got[pts], others[pts])]
         result.append(f"{name}: {len(unequal)} different" + (f", by at most {max(unequal)}" if unequal else ""))
-        faults += len(unequal)
+        faults += len(unequal) + (got.keys() != others.keys())
     return "; ".join(result), faults
 
 
 def torchcodec_frames(path, times):
-    if not VideoDecoder:
+    """time -> pixels in sequence: torchcodec's random access to the first pictures of an edit can return later ones.
+    Without those before the first time, which FFmpeg 5 shows in AV1 although an edit list hides them."""
+    if not torchcodec:
         return {}
     try:
-        decoder = VideoDecoder(path, dimension_order="NHWC")
-        return {pts: decoder[i].numpy() for i, pts in enumerate(times)}
+        decoder, frames = torchcodec.create_from_file(path), {}
+        torchcodec.add_video_stream(decoder, dimension_order="NHWC")
+        with av.open(path) as container:
+            unit = container.streams.video[0].time_base
+        while len(frames) < len(times):
+            pixels, seconds, _ = torchcodec.get_next_frame(decoder)
+            time = round(float(seconds) / unit)
+            frames |= {time: pixels.numpy()} if time >= times[0] else {}
+        return frames
     except Exception as e:  # such as gray12le, which it does not convert
         print(f"    torchcodec: {e}")
         return {}
 
 
+def ffmpeg(*args):
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-nostdin", *args], check=True)
+
+
+def edited_videos(folder):
+    """Cuts and joins videos with FFmpeg's commands, which write edit lists."""
+    source = os.path.join(folder, "long")
+    for name, encoder, options in (("b3", "libx264", {"g": "20", "bf": "3"}), ("b0", "libx264", {"g": "6", "bf": "0"}),
+                                   ("hevc", "libx265", {"x265-params": "keyint=8:bframes=3:log-level=none:open-gop=1"}),
+                                   ("av1", "libsvtav1", {"g": "6", **SVT})):
+        encode(f"{source}-{name}.mp4", encoder, 96, 64, "yuv420p", options, 60)
+    for i, command in enumerate(EDITED):
+        path = os.path.join(folder, f"edited{i}.{'mov' if '-f mov' in command else 'mp4'}")
+        if "concat" in command:  # of two cuts
+            with open(f"{source}.txt", "w") as names:
+                for part in ("1", "2"):
+                    ffmpeg("-ss", "0.4" + part, "-i", f"{source}-b3.mp4", "-t", "0.8", "-c", "copy", f"{source}-{part}.mp4")
+                    names.write(f"file '{source}-{part}.mp4'\n")
+        words = [word.replace("LONG", source) for word in command.split()]
+        ffmpeg(*words, path)
+        yield path, "ffmpeg " + command, False
+
+
 def main():
     program, files = sys.argv[1], sys.argv[2:]
-    rng, failed = random.Random(1), 0
+    failed = 0
     with tempfile.TemporaryDirectory() as folder:
         videos = [(path, path, False) for path in files]
         for i, (encoder, width, height, pixels, options, is_tagged) in enumerate([] if files else VIDEOS):
@@ -162,8 +196,10 @@ def main():
                 print(f"{encoder} {pixels}: not encoded: {e}")
                 continue
             videos.append((path, f"{encoder} {width}x{height} {pixels} {options}", is_tagged))
-        for path, name, is_tagged in videos:
-            text, faults = compare(program, path, is_tagged, rng)
+        if not files and shutil.which("ffmpeg"):
+            videos += edited_videos(folder)
+        for seed, (path, name, is_tagged) in enumerate(videos):
+            text, faults = compare(program, path, is_tagged, seed)
             failed += faults > 0
             print(f"{'FAILED ' if faults else ''}{name}: {text}")
     print(f"{len(videos)} videos, {failed} failures")

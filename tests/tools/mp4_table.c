@@ -1,8 +1,8 @@
 /* Prints the tables of MP4 files, for comparison with other readers: mp4_table FILE...
  *
- * Per file, a line "file PATH", then either "error CODE TEXT", or a line "stream" and one line per sample in decoding
- * order: offset, bytes, presentation time, sync (0 or 1). The stream's last two numbers count the pictures that are not
- * where the other functions of video_track.h expect them. */
+ * Per file, a line "file PATH", then either "error CODE TEXT", or a line "stream" and one line per shown picture in
+ * presentation order: offset, bytes, presentation time, sync (0 or 1), number of the sample. The stream's last two
+ * numbers count the pictures that are not where the other functions of video_track.h expect them. */
 #include "datasets/video/video_track.h"
 
 #include <inttypes.h>
@@ -21,18 +21,28 @@ static uint32_t count_misplaced(const struct weir_video_track *track)
     return n;
 }
 
-/* Counts the pictures whose block does not begin with the last sync sample that is not presented later. */
+/* Returns true if the picture's block begins with the last sync sample that is not presented later. That one is hidden
+ * if the block begins with another picture; pictures before the first sync sample belong to the first block. */
+static bool is_block_right(const struct weir_video_track *track, uint32_t rank)
+{
+    struct weir_video_sample sample, sync;
+    uint32_t block = weir_video_track_block_of(track, rank), at = weir_video_track_at_rank(track, rank);
+    uint32_t from = weir_video_track_block_sync(track, block), first = weir_video_track_block_first(track, block);
+    weir_video_track_sample(track, at, &sample);
+    weir_video_track_sample(track, from, &sync);
+    if (block >= weir_video_track_blocks(track) || !sync.is_sync || first > rank)
+        return false;
+    if (sample.is_sync && (from != at || (first != rank && block > 0)))
+        return false;
+    return (sync.time <= sample.time || block == 0) &&
+           (first == rank || weir_video_track_block_of(track, rank - 1) == block);
+}
+
 static uint32_t count_wrong_blocks(const struct weir_video_track *track)
 {
-    uint32_t n = 0, sync = UINT32_MAX;
-    for (uint32_t rank = 0; rank < weir_video_track_frames(track); rank++) {
-        struct weir_video_sample sample;
-        uint32_t block = weir_video_track_block_of(track, rank), at = weir_video_track_at_rank(track, rank);
-        weir_video_track_sample(track, at, &sample);
-        sync = sample.is_sync ? at : sync;
-        n += sync == UINT32_MAX ? block != 0 : weir_video_track_block_sync(track, block) != sync;
-        n += weir_video_track_block_first(track, block) > rank || block >= weir_video_track_blocks(track);
-    }
+    uint32_t n = 0;
+    for (uint32_t rank = 0; rank < weir_video_track_frames(track); rank++)
+        n += !is_block_right(track, rank);
     return n;
 }
 
@@ -43,10 +53,12 @@ static void print(const struct weir_video_track *track)
            stream->fourcc, stream->width, stream->height, stream->matrix, stream->full_range, stream->config_bytes,
            weir_video_track_timescale(track), weir_video_track_frames(track), weir_video_track_blocks(track),
            weir_video_track_bytes(track), count_misplaced(track), count_wrong_blocks(track));
-    for (uint32_t i = 0; i < weir_video_track_frames(track); i++) {
+    for (uint32_t rank = 0; rank < weir_video_track_frames(track); rank++) {
         struct weir_video_sample sample;
-        weir_video_track_sample(track, i, &sample);
-        printf("%" PRIu64 " %" PRIu32 " %" PRId64 " %d\n", sample.offset, sample.bytes, sample.time, sample.is_sync);
+        uint32_t at = weir_video_track_at_rank(track, rank);
+        weir_video_track_sample(track, at, &sample);
+        printf("%" PRIu64 " %" PRIu32 " %" PRId64 " %d %" PRIu32 "\n", sample.offset, sample.bytes,
+               weir_video_track_time(track, rank), sample.is_sync, at);
     }
 }
 
