@@ -314,15 +314,19 @@ static void print_text(const struct facts *facts, const char *path)
             weir_size((double)weir_dataset_index_bytes(dataset)).text);
     print_filesystem(out, path);
     uint64_t frames, library = by_library(facts, &frames);
-    fprintf(out, "cameras: %d, %llu frames\n", weir_dataset_cameras(dataset), (unsigned long long)frames);
+    if (weir_dataset_cameras(dataset) == 0)
+        fprintf(out, "cameras: none, so batches have state and actions only\n");
+    else
+        fprintf(out, "cameras: %d, %llu frames\n", weir_dataset_cameras(dataset), (unsigned long long)frames);
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
         print_camera(out, facts, c);
     if (weir_dataset_is_bgr(dataset))
         fprintf(out,
                 "colors: the dataset records that red and blue of its frames are swapped; --color selects the order in "
                 "batches\n");
-    fprintf(out, "reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
-            100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
+    if (frames > 0)
+        fprintf(out, "reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
+                100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
         weir_info_video(out, dataset, c, &facts->cameras[c].probe, facts->cameras[c].fetch_s);
     print_amplification(out, facts);

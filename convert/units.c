@@ -56,6 +56,8 @@ int weir_units_make(struct weir_units *units, const struct weir_convert_plan *pl
     *units = (struct weir_units){0};
     for (int e = first_episode; e < plan->copy.n_episodes && rc == 0; e++) {
         int all = weir_dataset_steps(plan->dataset, plan->episodes[e]);
+        if (cameras == 0)
+            rc = add(units, (struct weir_unit){.episode = e, .n = all, .is_last = true});
         for (int c = 0; c < cameras && rc == 0; c += together) {
             size_t bytes;
             int steps = unit_steps(plan, e, c, together, &bytes);

@@ -320,6 +320,7 @@ int weir_builder_unread(struct weir_episode_builder *builder, const char *name, 
     if (cameras && *cameras)
         return weir_err_set(err, -ENOTSUP, "%s: camera %s cannot be read: %s; images are read from %s", full, name,
                             text, readable_images(builder));
+    builder->has_unread = true;
     return weir_episode_leave_out(builder->episode, err, "camera %s is left out: %s; images are read from %s", name,
                                   text, readable_images(builder));
 }

@@ -25,8 +25,9 @@ struct weir_episode_builder {
     struct weir_store *store; /* borrowed */
     struct weir_episode *episode;
     const struct weir_dataset_config *config;
-    bool by_keys; /* the arrays being added come from the user's keys */
-    int last;     /* index of the last camera added; -1 if that camera was skipped */
+    bool by_keys;    /* the arrays being added come from the user's keys */
+    int last;        /* index of the last camera added; -1 if that camera was skipped */
+    bool has_unread; /* weir_builder_unread has listed a camera, in the first line of episode->left_out */
     struct weir_state_columns qpos, actions;
 };
 

@@ -35,7 +35,7 @@ static int no_camera(const char *path, const struct weir_episode *episode, const
     if (episode->passed_over)
         snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", have[0] ? ", " : "", episode->passed_over);
     return weir_err_set(err, code, "%s%s%s: no camera \"%.*s\"; it has %s", path, *episode->root ? ": " : "",
-                        episode->root, (int)(length < 128 ? length : 128), name, have);
+                        episode->root, (int)(length < 128 ? length : 128), name, *have ? have : "no cameras");
 }
 
 static int add_camera(struct weir_dataset *dataset, const char *name, struct weir_err *err)
@@ -163,6 +163,9 @@ static int fit(struct weir_dataset *dataset, const struct weir_file_index *file,
         dataset->cameras[c].width = episode->maps[c].width;
         dataset->cameras[c].height = episode->maps[c].height;
     }
+    if (rc == 0 && !first && dataset->n_cameras == 0 && episode->n_maps > 0)
+        rc = weir_err_set(err, -EBADMSG, "%s: it has the camera %s, but %s has no cameras", path, episode->names[0],
+                          weir_dataset_episode_path(dataset, 0));
     if (rc == 0 && !first)
         rc = check_fit(dataset, path, episode, err);
     for (int c = 0; c < dataset->n_cameras && rc == 0; c++) {

@@ -110,14 +110,20 @@ void weir_episode_finish(struct weir_episode *episode)
     episode->bytes += episode->texts_bytes;
 }
 
-static int no_cameras(const struct weir_episode *episode, struct weir_err *err)
+/* An episode may have no cameras, but it is not loaded without those that it has. */
+static int check_cameras(const struct weir_episode_builder *builder, struct weir_err *err)
 {
-    if (episode->left_out)
+    const struct weir_episode *episode = builder->episode;
+    const char *cameras = builder->config->cameras;
+    if (episode->n_maps > 0 || (cameras && *cameras))
+        return 0;
+    if (builder->has_unread)
         return weir_err_set(err, -EBADMSG, "layout %s, but it has no supported cameras: %.*s", episode->layout->name,
                             (int)strcspn(episode->left_out, "\n"), episode->left_out);
-    return weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras%s%s; remove it, or record it again",
-                        episode->layout->name, episode->passed_over ? " but depth: " : "",
-                        episode->passed_over ? episode->passed_over : "");
+    if (episode->passed_over)
+        return weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras but depth: %s; choose them with --cameras",
+                            episode->layout->name, episode->passed_over);
+    return 0;
 }
 
 /* Returns a copy of the first n bytes, and frees the array. realloc would shrink it in place, and the rest would be too
@@ -144,8 +150,8 @@ int weir_episode_describe(struct weir_store *store, struct weir_episode *episode
     int rc = episode->layout->index ? episode->layout->index(store, builder, err) : 0;
     if (rc == 0)
         rc = weir_builder_user_keys(builder, err);
-    if (rc == 0 && episode->n_maps == 0 && !(config->cameras && *config->cameras))
-        rc = no_cameras(episode, err);
+    if (rc == 0)
+        rc = check_cameras(builder, err);
     if (rc == 0)
         rc = weir_builder_complete(builder, err);
     if (rc == 0)

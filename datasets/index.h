@@ -291,8 +291,8 @@ int weir_file_identify(struct weir_file_index *file, struct weir_origin *origin,
  * the camera is rgb_main, 0 = no match. */
 int weir_name_match(const char *name, const char *asked, size_t length);
 
-/* Chooses the layout of a file. If the configuration names all keys, this is a custom layout. Returns NULL with err if
- * no layout fits. */
+/* Chooses the layout of a file. If the configuration names all keys, this is a custom layout; so it is if no layout
+ * fits and the configuration names state and actions. Otherwise returns NULL with err if no layout fits. */
 const struct weir_layout_ops *weir_layout_choose(struct weir_store *store, const struct weir_dataset_config *config,
                                                  struct weir_err *err);
 const struct weir_layout_ops *weir_layout_by_name(const char *name);

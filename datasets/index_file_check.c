@@ -99,7 +99,7 @@ bool weir_index_shapes_fit(const struct weir_episode *episode)
 
 bool weir_index_file_is_sane(const struct weir_episode *episode, uint64_t file_bytes)
 {
-    bool sane = episode->n_maps >= 1 && weir_index_shapes_fit(episode);
+    bool sane = weir_index_shapes_fit(episode);
     for (int i = 0; i < episode->n_maps && sane; i++)
         sane = storage_fits(&episode->maps[i], file_bytes);
     return sane;

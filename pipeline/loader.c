@@ -44,6 +44,8 @@ static void choose_decoder(struct weir_shared *s)
     if (strcmp(s->setup.config.decoder, "auto") != 0) {
         if (weir_decoder_on_gpu(s->setup.config.decoder) && !weir_has_jpegs(s))
             snprintf(choice->why, sizeof choice->why, "the dataset has no JPEGs for the GPU to decode");
+        if (weir_dataset_cameras(s->setup.dataset) == 0)
+            s->setup.config.decoder = "turbo"; /* the GPU decoder cannot be opened for batches without images */
         return;
     }
     weir_choose_decoder(choice, s, s->setup.placement.gpu);

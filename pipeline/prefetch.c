@@ -48,7 +48,8 @@ static int64_t prefetch_for_gpu(const struct weir_shared *s, int64_t frames)
 
 int weir_prefetch_auto(const struct weir_shared *s)
 {
-    int64_t frames = (int64_t)s->setup.config.batch_size * weir_windows_images(&s->setup.windows);
+    int images = weir_windows_images(&s->setup.windows);
+    int64_t frames = (int64_t)s->setup.config.batch_size * (images > 0 ? images : 1);
     int64_t wanted = WEIR_PREFETCH_FRAMES_PER_WORKER * s->setup.config.num_workers;
     int64_t batches = (wanted + frames - 1) / frames;
     if (weir_decoder_on_gpu(s->setup.config.decoder)) {

@@ -203,6 +203,10 @@ int weir_copy_source_files(const struct weir_dataset *dataset, struct weir_path_
     int rc = 0;
     memset(files, 0, sizeof *files);
     *bytes = 0;
+    if (weir_dataset_cameras(dataset) == 0)
+        return weir_err_set(err, -ENOTSUP,
+                            "the dataset has no cameras, and rates of images are compared; `weir run` measures samples "
+                            "per second");
     for (int i = 0; i < weir_dataset_read_files(dataset) && rc == 0; i++) {
         struct weir_dataset_file file;
         weir_dataset_read_file(dataset, i, &file, path);

@@ -56,7 +56,8 @@ void weir_copy_folder_remove(char **folder, const volatile sig_atomic_t *interru
 
 /* Lists the files that contain the dataset's frames, including external files and each chunk of a folder, but not
  * files on servers, and adds up the sizes of all. The caller frees the list with weir_path_list_free. Returns 0, or
- * -EFBIG or -ENOMEM with an empty list.
+ * with an empty list -EFBIG, -ENOMEM, or -ENOTSUP if the dataset has no cameras, so that trials have no rate to
+ * compare.
  */
 int weir_copy_source_files(const struct weir_dataset *dataset, struct weir_path_list *files, uint64_t *bytes,
                            struct weir_err *err);

@@ -102,7 +102,7 @@ enum weir_cause {
 /* Why a verdict cannot name a cause. */
 enum weir_doubt {
     WEIR_DOUBT_NO_TIMING,
-    WEIR_DOUBT_NO_FIGURES, /* the log comes from a version without these figures, or no batch was delivered */
+    WEIR_DOUBT_NO_FIGURES, /* the log comes from a version without these figures, or no batch or image was delivered */
     WEIR_DOUBT_TOO_SHORT,
     WEIR_DOUBT_OTHER,
     WEIR_DOUBT_EPOCHS,

@@ -48,7 +48,7 @@ static void say_doubt(const struct telling *t, const struct weir_verdict_cause *
         fputs("stage timing was off (--no-timing)", t->out);
         break;
     case WEIR_DOUBT_NO_FIGURES:
-        fputs("no batch was delivered, or the log is from a version without these figures", t->out);
+        fputs("no batch or no image was delivered, or the log is from a version without these figures", t->out);
         break;
     case WEIR_DOUBT_TOO_SHORT:
         fprintf(

@@ -154,7 +154,7 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
     weir_text_printable(shown);
     fprintf(out, "%s: %s, %d episodes (%d for training, %d for validation)\n", shown, weir_dataset_layout(dataset, 0),
             weir_dataset_episodes(dataset), n_train, n_val);
-    fprintf(out, "cameras:");
+    fprintf(out, weir_dataset_cameras(dataset) > 0 ? "cameras:" : "cameras: none");
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
         print_camera(out, weir_dataset_camera(dataset, c)->name, &facts, c);
     fprintf(out, "; %d training and %d validation batches", weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN),
@@ -163,7 +163,8 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
         fprintf(out, " x %d epoch%s", o->loader.num_epochs, o->loader.num_epochs == 1 ? "" : "s");
     fprintf(out, "; %d worker%s, prefetch %d%s\n", facts.workers, facts.workers == 1 ? "" : "s", facts.prefetch,
             head->consumer || o->step_ms > 0 ? "" : "; no training step (--step-ms), so data wait is near 100 %");
-    print_reading(out, &facts, o);
+    if (weir_dataset_cameras(dataset) > 0)
+        print_reading(out, &facts, o);
     print_decoding(out, &facts);
     print_place(out, &facts, head->ranks, o);
     if (facts.cache_budget_bytes > 0 && facts.cache_mapped_bytes == 0)

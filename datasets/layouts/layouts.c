@@ -101,16 +101,22 @@ static bool keys_are_at_root(struct weir_store *store, const char *keys)
     return weir_store_has(store, *key ? key : "/");
 }
 
+static const struct weir_layout_ops *custom_layout(struct weir_store *store, const struct weir_dataset_config *config)
+{
+    bool demos = !keys_are_at_root(store, config->qpos_keys) && weir_store_is_group(store, "/data");
+    return demos ? &weir_layout_custom_demos : &weir_layout_custom;
+}
+
 const struct weir_layout_ops *weir_layout_choose(struct weir_store *store, const struct weir_dataset_config *config,
                                                  struct weir_err *err)
 {
-    if (config->qpos_keys && config->action_keys && config->image_keys) {
-        bool demos = !keys_are_at_root(store, config->qpos_keys) && weir_store_is_group(store, "/data");
-        return demos ? &weir_layout_custom_demos : &weir_layout_custom;
-    }
+    if (config->qpos_keys && config->action_keys && config->image_keys)
+        return custom_layout(store, config);
     for (int i = 0; i < LAYOUT_COUNT; i++)
         if (layouts[i]->detect && layouts[i]->detect(store))
             return layouts[i];
+    if (config->qpos_keys && config->action_keys)
+        return custom_layout(store, config);
     no_layout(store, err);
     return NULL;
 }

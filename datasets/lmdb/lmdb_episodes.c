@@ -68,7 +68,7 @@ static int add_episode(struct weir_lmdb_episodes *all, uint32_t number)
 {
     if (!weir_grow(&all->episodes, (size_t)all->n, sizeof *all->episodes))
         return -ENOMEM;
-    struct weir_lmdb_frames *cameras = calloc((size_t)all->schema.n_cameras, sizeof *cameras);
+    struct weir_lmdb_frames *cameras = calloc((size_t)all->schema.n_cameras + 1, sizeof *cameras);
     if (!cameras)
         return -ENOMEM;
     all->episodes[all->n++] = (struct weir_lmdb_episode){.number = number, .cameras = cameras};

@@ -123,8 +123,8 @@ static int parse_cameras(struct weir_lmdb_schema *schema, const json_t *root, st
 {
     const json_t *cameras = json_object_get(root, "cameras");
     size_t n = json_array_size(cameras);
-    if (n == 0 || n > WEIR_CAMERAS_MAX)
-        return bad("it needs 1 to 32 cameras", err);
+    if (!json_is_array(cameras) || n > WEIR_CAMERAS_MAX)
+        return bad("it needs a list of at most 32 cameras", err);
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = parse_camera(schema, json_array_get(cameras, i), err);

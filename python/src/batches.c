@@ -313,7 +313,7 @@ static int add_weir(struct weir_loader_object *self, int tensor, const char *nam
 static int check_act(struct weir_loader_object *self)
 {
     static const char *const names[] = {"image", "qpos", "action", "is_pad"};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4 && !PyErr_Occurred(); i++) {
         const char *key = i < self->n_entries ? PyUnicode_AsUTF8AndSize(self->entries[i].key, NULL) : "nothing";
         if (!key || strcmp(key, names[i]) == 0)
             continue;

@@ -300,7 +300,7 @@ Test(bad_input, astrobench)
     bad_input_try("fewer states than frames", path, expect);
     h5fx_put(bad, "/observations/rgb_left", NULL, 0, dims, NULL);
     h5fx_put(bad, "/observations/rgb_main", NULL, 0, dims, NULL);
-    expect = bad_leaves_out_one(-EBADMSG, bad, "has no cameras", NULL);
+    expect = bad_leaves_out_one(-EBADMSG, bad, "no camera \"rgb_left\"; it has no cameras", NULL);
     bad_input_try("no cameras", path, expect);
 }
 

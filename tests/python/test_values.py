@@ -474,6 +474,30 @@ for name in names:
 """
 
 
+class NoCameras(unittest.TestCase):
+    """A file with states and actions only."""
+
+    def test_batches_have_states_and_actions(self):
+        with tempfile.TemporaryDirectory() as work:
+            path = os.path.join(work, "low_dim.hdf5")
+            rows = np.arange(18, dtype=np.float32).reshape(6, 3)
+            with h5py.File(path, "w") as f:
+                f["data/demo_0/obs/pose"], f["data/demo_0/actions"] = rows, rows + 1
+            options = {"batch_size": 4, "shuffle": False, "tensors": "array", "chunk_size": 1, "normalize": False}
+            for workers in (0, 2):
+                with weir.Loader(path, num_workers=workers, **options) as loader:
+                    self.assertEqual(loader.dataset.cameras, [])
+                    batches = [{key: np.array(value) for key, value in batch.items()} for batch in loader]
+                    self.assertEqual([sorted(batch) for batch in batches], [["action", "is_pad", "qpos"]] * 2)
+                    np.testing.assert_array_equal(np.concatenate([batch["qpos"] for batch in batches]), rows)
+                    np.testing.assert_array_equal(np.concatenate([batch["action"][:, 0] for batch in batches]), rows + 1)
+            with weir.Loader(path, keys="lerobot", **options) as loader:
+                self.assertEqual(sorted(next(iter(loader))), ["action", "action_is_pad", "observation.state"])
+            with self.assertRaisesRegex(weir.Error, "keys='act' requires colour cameras.*found qpos instead of image"):
+                with weir.Loader(path, keys="act", **options) as loader:
+                    next(iter(loader))
+
+
 class Extras(unittest.TestCase):
     def test_a_name_that_was_not_built_says_so_in_one_line(self):
         done = subprocess.run([sys.executable, "-c", WITHOUT_MOTION], capture_output=True, text=True)
