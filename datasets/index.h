@@ -171,6 +171,7 @@ struct weir_file_index {
         char **texts; /* owned; by number */
         int n;
     } tasks, subtasks;
+        bool is_unsorted; /* the rows of their file are not in the order of the numbers */
     void *held;        /* resource that is released when the file is closed; NULL = none */
     size_t held_bytes; /* memory that it uses */
     void (*release)(void *held);

@@ -39,16 +39,22 @@ static int add_line(void *user, json_t *object, int line, struct weir_err *err)
 {
     struct weir_lerobot *lerobot = user;
     json_t *index = json_object_get(object, "episode_index"), *length = json_object_get(object, "length");
-    const char *task = json_string_value(json_array_get(json_object_get(object, "tasks"), 0));
+    const json_t *tasks = json_object_get(object, "tasks");
     struct weir_lerobot_episode episode = {.index = json_integer_value(index), .length = json_integer_value(length)};
     if (!json_is_integer(index) || !json_is_integer(length))
         return weir_err_set(err, -EBADMSG, LINES ": line %d: episode_index and length must be integers; correct it",
                             line);
-    if (task && !(episode.task = strdup(task)))
-        return weir_no_memory(err);
-    int rc = add_episode(lerobot, &episode, err);
+    int rc = 0;
+    for (size_t i = 0; i < json_array_size(tasks) && rc == 0; i++) {
+        const json_t *task = json_array_get(tasks, i);
+        if (json_is_string(task))
+            rc = weir_lerobot_add_task(&episode.tasks, episode.tasks.n, json_string_value(task),
+                                       json_string_length(task), err);
+    }
+    if (rc == 0)
+        rc = add_episode(lerobot, &episode, err);
     if (rc < 0)
-        free(episode.task);
+        weir_tasks_close(&episode.tasks);
     return rc;
 }
 
@@ -63,40 +69,37 @@ struct table {
     struct weir_err *err;
 };
 
-static int find_column(const struct table *table, const char *name)
-{
-    int column = weir_parquet_find(table->parquet, name, NULL);
-    return column >= 0
-               ? column
-               : weir_err_set(table->err, -EBADMSG, "%s: has no column %s; copy the file again", table->name, name);
-}
-
-/* Reads a column of one number per row as doubles or integers; the caller frees *out. */
-static int read_column(const struct table *table, const char *name, enum weir_number_type as, void **out)
+int weir_lerobot_read_numbers(struct weir_parquet *parquet, const char *file, const char *name,
+                              enum weir_number_type as, void **out, struct weir_err *err)
 {
     enum weir_number_type type;
     void *values;
-    int width = 0, column = find_column(table, name);
+    int64_t rows = weir_parquet_rows(parquet);
+    int width = 0, column = weir_parquet_find(parquet, name, NULL);
     struct weir_err why = WEIR_ERR_NONE;
     *out = NULL;
     if (column < 0)
-        return column;
-    int rc = weir_parquet_numbers(table->parquet, column, 0, table->rows, &type, &values, &width, &why);
+        return weir_err_set(err, -EBADMSG, "%s: has no column %s; copy the file again", file, name);
+    int rc = weir_parquet_numbers(parquet, column, 0, rows, &type, &values, &width, &why);
     if (rc < 0)
-        return weir_err_set(table->err, rc, "%s: %s", table->name, why.text);
-    *out = malloc((size_t)table->rows * 8 + 1);
+        return weir_err_set(err, rc, "%s: %s", file, why.text);
+    *out = malloc((size_t)rows * 8 + 1);
     if (!*out || width != 1) {
         free(values);
         free(*out);
         *out = NULL;
-        return width != 1
-                   ? weir_err_set(table->err, -EBADMSG,
-                                  "%s: column %s must have one number per row; copy the file again", table->name, name)
-                   : weir_no_memory(table->err);
+        return width != 1 ? weir_err_set(err, -EBADMSG,
+                                         "%s: column %s must have one number per row; copy the file again", file, name)
+                          : weir_no_memory(err);
     }
-    weir_numbers_convert(type, values, (size_t)table->rows, as, *out);
+    weir_numbers_convert(type, values, (size_t)rows, as, *out);
     free(values);
     return 0;
+}
+
+static int read_column(const struct table *table, const char *name, enum weir_number_type as, void **out)
+{
+    return weir_lerobot_read_numbers(table->parquet, table->name, name, as, out, table->err);
 }
 
 /* The columns of a table, of which each row is an episode. */
@@ -137,15 +140,13 @@ static int read_tasks(const struct table *table, int first)
         return weir_err_set(table->err, rc, "%s: %s", table->name, why.text);
     uint64_t value = 0;
     for (int64_t i = 0; i < table->rows && rc == 0; i++) {
-        uint64_t next = tasks.row_ends ? tasks.row_ends[i] : value + 1;
-        if (next > value) {
+        uint64_t end = tasks.row_ends ? tasks.row_ends[i] : value + 1;
+        struct weir_tasks *to = &table->lerobot->episodes[first + i].tasks;
+        for (; value < end && rc == 0; value++) {
             size_t length;
-            const uint8_t *text = weir_parquet_value(&tasks, value, &length);
-            char *task = strndup((const char *)text, length);
-            table->lerobot->episodes[first + i].task = task;
-            rc = task ? 0 : weir_no_memory(table->err);
+            const char *text = (const char *)weir_parquet_value(&tasks, value, &length);
+            rc = weir_lerobot_add_task(to, to->n, text, length, table->err);
         }
-        value = next;
     }
     weir_parquet_bytes_free(&tasks);
     return rc;
@@ -435,7 +436,7 @@ static void keep_wanted(struct weir_lerobot *lerobot, const bool *wanted)
     int kept = 0;
     for (int i = 0; i < lerobot->n_episodes; i++) {
         if (!wanted[i]) {
-            free(lerobot->episodes[i].task);
+            weir_tasks_close(&lerobot->episodes[i].tasks);
             continue;
         }
         memmove(&lerobot->clips[(size_t)kept * videos], &lerobot->clips[(size_t)i * videos],

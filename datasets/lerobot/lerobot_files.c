@@ -135,7 +135,7 @@ void weir_lerobot_videos_close(void *of)
 void weir_lerobot_close(struct weir_lerobot *lerobot)
 {
     for (int i = 0; i < lerobot->n_episodes; i++)
-        free(lerobot->episodes[i].task);
+        weir_tasks_close(&lerobot->episodes[i].tasks);
     free(lerobot->episodes);
     free(lerobot->clips);
     free(lerobot->features);

@@ -43,11 +43,11 @@ struct weir_lerobot_clip {
 
 struct weir_lerobot_episode {
     int64_t index, length;
-    int64_t chunk, file; /* of the Parquet file, in version 3 */
-    int64_t first;       /* its first row among those of the dataset, in version 3 */
-    int64_t file_first;  /* first row of the dataset that is in the same file */
-    char *task;          /* owned; NULL = none */
-    uint32_t part;       /* the Parquet file */
+    int64_t chunk, file;     /* of the Parquet file, in version 3 */
+    int64_t first;           /* its first row among those of the dataset, in version 3 */
+    int64_t file_first;      /* first row of the dataset that is in the same file */
+    struct weir_tasks tasks; /* in the order of the list of episodes; owned */
+    uint32_t part;           /* the Parquet file */
 };
 
 /* A Parquet file while its episodes are described; one thread at a time. Its columns are read when they are first
@@ -173,6 +173,16 @@ int weir_lerobot_read_episodes(struct weir_lerobot *lerobot, struct weir_err *er
 /* Keeps the episodes of a list such as "0,3,10:20". All of them must exist. */
 int weir_lerobot_choose_episodes(struct weir_lerobot *lerobot, const char *list, struct weir_err *err);
 /* Read the texts of the tasks and subtasks. The caller owns them, also after an error. */
+/* Reads a column of one number per row of an open file, as doubles or 64-bit integers; the caller frees *out. Errors
+ * contain `file`. */
+int weir_lerobot_read_numbers(struct weir_parquet *parquet, const char *file, const char *column,
+                              enum weir_number_type as, void **out, struct weir_err *err);
+
+/* ---- lerobot_tasks.c ---- */
+
+/* Sets the text of a task. */
+int weir_lerobot_add_task(struct weir_tasks *tasks, int64_t number, const char *text, size_t length,
+                          struct weir_err *err);
 int weir_lerobot_read_tasks(struct weir_lerobot *lerobot, struct weir_tasks *tasks, struct weir_err *err);
 int weir_lerobot_read_subtasks(struct weir_lerobot *lerobot, struct weir_tasks *subtasks, struct weir_err *err);
 

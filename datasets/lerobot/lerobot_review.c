@@ -44,14 +44,32 @@ static const int64_t *integers(const struct weir_lerobot_view *view, const char 
     return there && type == WEIR_I64 && width == 1 ? found : NULL;
 }
 
+static bool has_task(const struct weir_tasks *tasks, const char *text)
+{
+    bool found = false;
+    for (int i = 0; i < tasks->n && !found; i++)
+        found = strcmp(tasks->texts[i], text) == 0;
+    return found;
+}
+
 static int review_tasks(const struct weir_lerobot_review *r, const struct weir_lerobot_view *view)
 {
-    const int64_t *tasks = integers(view, "task_index");
-    for (int64_t t = 0; t < view->episode->length && tasks && r->tasks.n > 0; t++)
-        if (tasks[t] < 0 || tasks[t] >= r->tasks.n || !r->tasks.texts[tasks[t]])
-            return weir_lerobot_report(r, WEIR_REVIEW_TABLES,
-                                       weir_lerobot_place_of(view->episode->index, "task_index").text, t,
-                                       "is %" PRId64 ", but the list of tasks has no such task", tasks[t]);
+    const int64_t *numbers = integers(view, "task_index");
+    const struct weir_tasks *listed = &view->episode->tasks;
+    const struct weir_lerobot_place place = weir_lerobot_place_of(view->episode->index, "task_index");
+    for (int64_t t = 0; t < view->episode->length && numbers && r->tasks.n > 0; t++) {
+        const char *text = numbers[t] >= 0 && numbers[t] < r->tasks.n ? r->tasks.texts[numbers[t]] : NULL;
+        if (t > 0 && numbers[t] == numbers[t - 1])
+            continue;
+        if (!text)
+            return weir_lerobot_report(r, WEIR_REVIEW_TABLES, place.text, t,
+                                       "is %" PRId64 ", but the list of tasks has no such task", numbers[t]);
+        if (listed->n > 0 && !has_task(listed, text))
+            return weir_lerobot_report(r, WEIR_REVIEW_TABLES, place.text, t,
+                                       "is %" PRId64 ", \"%.100s\", but the list of episodes has \"%.100s\"%s; "
+                                       "correct the one that is wrong",
+                                       numbers[t], text, listed->texts[0], listed->n > 1 ? " and others" : "");
+    }
     return 0;
 }
 
@@ -217,7 +235,12 @@ static int read_tasks(struct weir_lerobot_review *r)
     struct weir_err why = WEIR_ERR_NONE;
     int rc = weir_lerobot_read_tasks(r->lerobot, &r->tasks, &why);
     if (rc == 0)
-        return 0;
+        return !r->tasks.is_unsorted
+                   ? 0
+                   : weir_lerobot_report(r, WEIR_REVIEW_MISSING, NULL, -1,
+                                         "meta/tasks.parquet: its rows are not in the order of task_index; LeRobot "
+                                         "takes the row with this number, so it reads other tasks: sort the rows, or "
+                                         "insert those that are missing");
     weir_tasks_close(&r->tasks);
     r->tasks = (struct weir_tasks){0};
     return rc == -ENOMEM ? weir_no_memory(r->err)

@@ -118,8 +118,8 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
 
 static int texts(struct weir_store *store, struct weir_episode *episode, struct weir_err *err)
 {
-    const char *task = view_of(store)->episode->task;
-    return task ? weir_episode_add_text(episode, "task", task, strlen(task), err) : 0;
+    const struct weir_tasks *tasks = &view_of(store)->episode->tasks;
+    return tasks->n ? weir_episode_add_text(episode, "task", tasks->texts[0], strlen(tasks->texts[0]), err) : 0;
 }
 
 const struct weir_store_ops weir_store_lerobot = {

@@ -1,5 +1,5 @@
-/* The texts of tasks: meta/tasks.jsonl in version 2.1, meta/tasks.parquet in version 3.0, whose row is the task's
- * number. Subtasks are only in version 3.0: meta/subtasks.parquet, which is optional. */
+/* The texts of tasks: meta/tasks.jsonl in version 2.1, meta/tasks.parquet in version 3.0. Subtasks are only in version
+ * 3.0: meta/subtasks.parquet, which is optional. */
 #include "base/shortage.h"
 #include "datasets/lerobot/lerobot_priv.h"
 
@@ -10,9 +10,7 @@
 
 #include <jansson.h>
 
-#define LINES    "meta/tasks.jsonl"
-#define TABLE    "meta/tasks.parquet"
-#define SUBTASKS "meta/subtasks.parquet"
+#define LINES "meta/tasks.jsonl"
 enum { TASKS_MAX = 1000 * 1000 };
 
 /* Makes room for task `number`. */
@@ -31,7 +29,8 @@ static int reserve(struct weir_tasks *tasks, int64_t number, struct weir_err *er
     return 0;
 }
 
-static int add(struct weir_tasks *tasks, int64_t number, const char *text, size_t length, struct weir_err *err)
+int weir_lerobot_add_task(struct weir_tasks *tasks, int64_t number, const char *text, size_t length,
+                          struct weir_err *err)
 {
     int rc = reserve(tasks, number, err);
     if (rc < 0)
@@ -45,56 +44,88 @@ static int add_line(void *user, json_t *object, int line, struct weir_err *err)
 {
     json_t *index = json_object_get(object, "task_index"), *task = json_object_get(object, "task");
     return json_is_integer(index) && json_is_string(task)
-               ? add(user, json_integer_value(index), json_string_value(task), json_string_length(task), err)
+               ? weir_lerobot_add_task(user, json_integer_value(index), json_string_value(task),
+                                       json_string_length(task), err)
                : weir_err_set(err, -EBADMSG, LINES ": line %d: needs a task_index and a task; correct it", line);
 }
 
-/* pandas writes the texts as the table's index, whose column has no fixed name. */
-static int text_column(const struct weir_parquet *parquet)
+/* Returns the column of texts. pandas writes them as the table's index, which may have no name. */
+static int text_column(const struct weir_parquet *parquet, const char *name)
 {
-    for (int i = 0; i < weir_parquet_columns(parquet); i++) {
+    int first = -ENOENT;
+    for (int i = weir_parquet_columns(parquet) - 1; i >= 0; i--) {
         struct weir_parquet_column column;
         weir_parquet_column(parquet, i, &column);
-        if (column.kind == WEIR_PARQUET_BYTES && column.list_depth == 0)
+        if (column.kind != WEIR_PARQUET_BYTES || column.list_depth > 0)
+            continue;
+        if (strcmp(column.name, name) == 0)
             return i;
+        first = i;
     }
-    return -ENOENT;
+    return first;
 }
 
-static int read_table(struct weir_lerobot *lerobot, const char *name, struct weir_tasks *tasks, struct weir_err *err)
+/* A table of texts and their numbers. Without a column of numbers, the row is the number. */
+struct table {
+    const char *file, *text, *number;
+};
+static const struct table tasks_table = {"meta/tasks.parquet", "task", "task_index"},
+                          subtasks_table = {"meta/subtasks.parquet", "subtask", "subtask_index"};
+
+static int add_rows(struct weir_parquet *parquet, const struct table *table, struct weir_tasks *tasks,
+                    struct weir_err *err)
 {
-    char path[WEIR_PART_PATH_MAX];
-    struct weir_parquet *parquet;
     struct weir_parquet_bytes texts = {0};
     struct weir_err why = WEIR_ERR_NONE;
-    int rc = weir_lerobot_path(lerobot, name, path, err);
-    if (rc < 0)
-        return rc;
-    rc = weir_parquet_open(&parquet, lerobot->origin, path, &why);
-    int column = rc == 0 ? text_column(parquet) : -ENOENT;
-    if (rc == 0 && column < 0)
-        rc = weir_err_set(&why, -EBADMSG, "has no column of texts; copy the file again");
-    if (rc == 0)
-        rc = weir_parquet_bytes(parquet, column, 0, weir_parquet_rows(parquet), &texts, &why);
+    void *read = NULL;
+    int rc = 0, column = text_column(parquet, table->text);
+    if (column < 0)
+        return weir_err_set(err, -EBADMSG, "%s: has no column of texts; copy the file again", table->file);
+    if (weir_parquet_find(parquet, table->number, NULL) >= 0)
+        rc = weir_lerobot_read_numbers(parquet, table->file, table->number, WEIR_I64, &read, err);
+    if (rc == 0 && (rc = weir_parquet_bytes(parquet, column, 0, weir_parquet_rows(parquet), &texts, &why)) < 0)
+        weir_err_set(err, rc, "%s: %s", table->file, why.text);
+    const int64_t *numbers = read;
     for (uint64_t i = 0; rc == 0 && i < texts.n; i++) {
         size_t length;
         const char *text = (const char *)weir_parquet_value(&texts, i, &length);
-        rc = add(tasks, (int64_t)i, text, length, &why);
+        int64_t number = numbers ? numbers[i] : (int64_t)i;
+        tasks->is_unsorted |= number != (int64_t)i;
+        if ((rc = weir_lerobot_add_task(tasks, number, text, length, &why)) < 0)
+            weir_err_set(err, rc, "%s: %s", table->file, why.text);
     }
     weir_parquet_bytes_free(&texts);
+    free(read);
+    return rc;
+}
+
+static int read_table(struct weir_lerobot *lerobot, const struct table *table, struct weir_tasks *tasks,
+                      struct weir_err *err)
+{
+    char path[WEIR_PART_PATH_MAX];
+    struct weir_parquet *parquet;
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = weir_lerobot_path(lerobot, table->file, path, err);
+    if (rc < 0)
+        return rc;
+    rc = weir_parquet_open(&parquet, lerobot->origin, path, &why);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s: %s", table->file, why.text);
+    rc = add_rows(parquet, table, tasks, err);
     weir_parquet_close(&parquet);
-    return rc < 0 ? weir_err_set(err, rc, "%s: %s", name, why.text) : 0;
+    return rc;
 }
 
 int weir_lerobot_read_tasks(struct weir_lerobot *lerobot, struct weir_tasks *tasks, struct weir_err *err)
 {
-    return lerobot->is_third ? read_table(lerobot, TABLE, tasks, err)
+    return lerobot->is_third ? read_table(lerobot, &tasks_table, tasks, err)
                              : weir_lerobot_read_lines(lerobot, LINES, add_line, tasks, err);
 }
 
 int weir_lerobot_read_subtasks(struct weir_lerobot *lerobot, struct weir_tasks *subtasks, struct weir_err *err)
 {
-    bool exists =
-        lerobot->is_third && weir_lerobot_feature(lerobot, "subtask_index") >= 0 && weir_lerobot_has(lerobot, SUBTASKS);
-    return exists ? read_table(lerobot, SUBTASKS, subtasks, err) : 0;
+    const struct table *table = &subtasks_table;
+    bool exists = lerobot->is_third && weir_lerobot_feature(lerobot, table->number) >= 0 &&
+                  weir_lerobot_has(lerobot, table->file);
+    return exists ? read_table(lerobot, table, subtasks, err) : 0;
 }

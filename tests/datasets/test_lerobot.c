@@ -34,6 +34,14 @@ TestSuite(lerobot, .init = open_all, .fini = close_all);
 
 /* ---- opening ---- */
 
+static int open_columns(void)
+{
+    struct weir_dataset_config config = {.size = sizeof config, .path = lerobot_root, .columns = true};
+    weir_dataset_close(&dataset);
+    err = (struct weir_err)WEIR_ERR_NONE;
+    return weir_dataset_open(&dataset, &config, &err);
+}
+
 static int open_with(bool tolerant, int threads)
 {
     struct weir_dataset_config config = {
@@ -100,6 +108,36 @@ Test(lerobot, version_3_0)
     expect_open();
     expect_episodes(true);
     cr_assert(!weir_dataset_can_have_index(dataset), "an index file is not advised");
+}
+
+static void expect_task(int64_t number, const char *text)
+{
+    const char *found = weir_dataset_task(dataset, 0, number);
+    cr_assert(found == text || (found && text && strcmp(found, text) == 0), "%lld: %s", (long long)number, found);
+}
+
+Test(lerobot, tasks_have_the_numbers_of_their_column)
+{
+    static const char *const notes[] = {"b", "a", "c"}, *const texts[] = {"wipe", "open", "close"};
+    int64_t numbers[] = {2, 0, 4};
+    struct pq_column columns[] = {{.name = "note", .type = PQ_TEXT, .values = notes},
+                                  {.name = "task_index", .type = PQ_I64, .values = numbers},
+                                  {.name = "task", .type = PQ_TEXT, .values = texts}};
+    lerobot_write_3_0();
+    pq_write(lerobot_path("meta/tasks.parquet"), columns, 3, 3);
+    cr_assert_eq(open_columns(), 0, "%s", err.text);
+    for (int i = 0; i < 5; i++)
+        expect_task(i, (const char *[]){"open", NULL, "wipe", NULL, "close"}[i]);
+    columns[1].name = "other";
+    pq_write(lerobot_path("meta/tasks.parquet"), columns, 3, 3);
+    cr_assert_eq(open_columns(), 0, "%s", err.text);
+    for (int i = 0; i < 3; i++)
+        expect_task(i, texts[i]);
+    columns[1].name = "task_index";
+    numbers[1] = -1;
+    pq_write(lerobot_path("meta/tasks.parquet"), columns, 3, 3);
+    cr_assert_lt(open_columns(), 0);
+    cr_assert(strstr(err.text, "meta/tasks.parquet") && strstr(err.text, "numbers must be from 0"), "%s", err.text);
 }
 
 Test(lerobot, videos_are_described)

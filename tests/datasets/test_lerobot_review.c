@@ -2,6 +2,7 @@
 #include "datasets/review.h"
 #include "tests/fixtures/lerobot_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "tests/fixtures/parquet_build.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -169,11 +170,40 @@ Test(lerobot_review, tasks_exist)
 {
     write_joined();
     struct lerobot_rows rows = lerobot_rows_of(0, LEROBOT_ROWS);
-    rows.task[4] = 1;
+    rows.task[4] = 2;
     lerobot_write_rows(LEROBOT_DATA, &rows);
-    expect(1, "tables episode 1/task_index[1]: ", "is 1, but");
+    expect(1, "tables episode 1/task_index[1]: ", "is 2, but");
     cr_assert_eq(unlink(lerobot_path("meta/tasks.parquet")), 0);
     expect(1, "tables -: meta/tasks.parquet", "");
+}
+
+Test(lerobot_review, tasks_are_those_of_the_list_of_episodes)
+{
+    write_joined();
+    struct lerobot_rows rows = lerobot_rows_of(0, LEROBOT_ROWS);
+    rows.task[5] = 0;
+    lerobot_write_rows(LEROBOT_DATA, &rows);
+    expect(1, "tables episode 1/task_index[2]: ", "is 0, \"open the door\", but the list of episodes has \"close it\"");
+    write_single();
+    lerobot_write_text("meta/episodes.jsonl", "{\"episode_index\": 0, \"tasks\": [\"open the door\"], \"length\": 3}\n"
+                                              "{\"episode_index\": 1, \"tasks\": [\"a\", \"b\"], \"length\": 3}\n");
+    expect(1, "tables episode 1/task_index[0]: ", "the list of episodes has \"a\" and others");
+    lerobot_write_text("meta/episodes.jsonl",
+                       "{\"episode_index\": 0, \"tasks\": [], \"length\": 3}\n"
+                       "{\"episode_index\": 1, \"tasks\": [\"a\", \"close it\"], \"length\": 3}\n");
+    expect(0, "", "");
+}
+
+Test(lerobot_review, rows_of_tasks_that_lerobot_takes_for_others)
+{
+    static const char *const texts[] = {"close it", "open the door"};
+    const int64_t numbers[] = {1, 0};
+    write_joined();
+    pq_write(lerobot_path("meta/tasks.parquet"),
+             (struct pq_column[]){{.name = "task_index", .type = PQ_I64, .values = numbers},
+                                  {.name = "task", .type = PQ_TEXT, .values = texts}},
+             2, 2);
+    expect(1, "missing -: meta/tasks.parquet: its rows are not in the order of task_index", "");
 }
 
 Test(lerobot_review, rows_are_numbered_by_the_lengths_before_them)
