@@ -54,6 +54,27 @@ static PyObject *loader_read(PyObject *object, PyObject *args)
     return bytes;
 }
 
+/* _first(path, endpoint, anonymous): the path of the first file, or folder that is a dataset, below a path; or None. */
+static PyObject *loader_first(PyObject *object, PyObject *args)
+{
+    (void)object;
+    struct weir_err ignored = WEIR_ERR_NONE;
+    struct weir_dataset_config config = {.size = sizeof config, .interrupted = interrupted};
+    struct weir_path_list files, left_out;
+    int anonymous, rc;
+    if (!PyArg_ParseTuple(args, "yzp", &config.path, &config.endpoint, &anonymous))
+        return NULL;
+    config.anonymous = anonymous;
+    Py_BEGIN_ALLOW_THREADS rc = weir_scan_config(&config, &files, &left_out, &ignored);
+    Py_END_ALLOW_THREADS if (PyErr_Occurred()) return NULL;
+    if (rc < 0)
+        Py_RETURN_NONE;
+    PyObject *first = files.n > 0 ? PyBytes_FromString(files.paths[0]) : PyBytes_FromString(config.path);
+    weir_path_list_free(&files);
+    weir_path_list_free(&left_out);
+    return first;
+}
+
 int weir_loader_check(const struct weir_loader_object *self)
 {
     if (self->loader && self->fork_depth != weir_fork_depth())
@@ -451,6 +472,7 @@ int weir_loader_object_begin(PyObject *module)
     static PyMethodDef methods[] = {
         {"_open", loader_open, METH_VARARGS, NULL},
         {"_read", loader_read, METH_VARARGS, NULL},
+        {"_first", loader_first, METH_VARARGS, NULL},
         {"_state", loader_state, METH_NOARGS, NULL},
         {"_resume", loader_resume, METH_O, NULL},
         {"_describe", loader_describe, METH_NOARGS, NULL},

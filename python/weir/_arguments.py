@@ -130,9 +130,17 @@ def is_url(path):
     return path.startswith((b"http://", b"https://", b"s3://"))
 
 
-def lerobot_info(path, read):
+def lerobot_info(path, read, first):
     """meta/info.json of a LeRobot dataset, or None for other data. The C library reports what is wrong with it. read
-    returns the bytes of a file on a server."""
+    returns the bytes of a file on a server, first the path of the first dataset below a path, or None."""
+    info = _info_of(path, read)
+    if info is None:
+        below = first(path)
+        info = _info_of(below, read) if below not in (None, path) else None
+    return info
+
+
+def _info_of(path, read):
     try:
         if is_url(path):
             info = json.loads(read(path.rstrip(b"/") + b"/meta/info.json"))

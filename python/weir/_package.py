@@ -205,7 +205,9 @@ class Loader(_weir._Loader):
         timestamps = given.pop("delta_timestamps")
         info = keys == "lerobot" or timestamps is not None
         if info:
-            info = _arguments.lerobot_info(data, lambda url: self._read(url, given["endpoint"], bool(given["anonymous"])))
+            server = given["endpoint"], bool(given["anonymous"])
+            info = _arguments.lerobot_info(data, lambda url: self._read(url, *server),
+                                           lambda path: self._first(path, *server))
         make = Act if keys == "act" else None
         if keys == "lerobot" and info:
             make = _arguments.lerobot_keys(info, timestamps)

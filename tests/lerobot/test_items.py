@@ -239,6 +239,13 @@ class Items(unittest.TestCase):
             self.compare(root, reference, num_workers=2)
             self.compare(root, reference, {"observation.images.top": [0], "action": [0, 1]})
 
+    def test_the_folder_above_gives_the_same(self):
+        above = self.work / "above"
+        shutil.copytree(self.dataset("v3.0", version="v3.0"), above / "one")
+        reference = Reference(above / "one", "v3.0", False)
+        self.compare(above, reference)
+        self.compare(above, reference, {"observation.images.top": [-3, 0], "action": range(4)})
+
     def test_a_dataset_on_a_server(self):
         if not ready("http"):
             self.skipTest("built without libcurl")
