@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,87 @@ static bool is_partial(int folder, const char *name)
     return end && strcmp(end, ".partial") == 0 && faccessat(folder, "state.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* ---- the Hub's cache ---- */
+
+/* Returns true for the folder "snapshots" of the Hub's cache, which contains revisions of one dataset. The file
+ * "refs/main" beside it names the newest. */
+static bool has_revisions(int folder, const char *path)
+{
+    static const char name[] = "snapshots", *const above[] = {"datasets--", "models--"};
+    size_t end = strlen(path);
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    if (end < strlen(name) || strncmp(path + end - strlen(name), name, strlen(name)) != 0)
+        return false;
+    size_t at = end > strlen(name) ? end - strlen(name) - 1 : 0; /* where the name of the folder above it ends */
+    while (at > 0 && path[at - 1] != '/')
+        at--;
+    bool named = faccessat(folder, "../refs", F_OK, 0) == 0 && faccessat(folder, "../blobs", F_OK, 0) == 0;
+    for (size_t i = 0; i < sizeof above / sizeof *above && !named; i++)
+        named = strncmp(path + at, above[i], strlen(above[i])) == 0;
+    return named;
+}
+
+/* Lists the names of the revisions. Returns 0 or a negative code. */
+static int list_revisions(int snapshots, struct weir_path_list *names)
+{
+    DIR *folder = fdopendir(dup(snapshots));
+    int rc = folder ? 0 : -errno;
+    for (const struct dirent *entry; rc == 0 && (entry = readdir(folder));) {
+        struct stat st;
+        if (entry->d_name[0] != '.' && fstatat(snapshots, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode))
+            rc = weir_path_list_add(names, strdup(entry->d_name));
+    }
+    if (folder)
+        closedir(folder);
+    weir_path_list_sort(names);
+    return rc;
+}
+
+/* Returns the revision that refs/main names, if it is in the list. */
+static const char *main_revision(int snapshots, const struct weir_path_list *names)
+{
+    char text[NAME_MAX + 1] = "";
+    int fd = openat(snapshots, "../refs/main", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? strcspn(text, " \r\n") : 0] = '\0';
+    for (int i = 0; i < names->n; i++)
+        if (strcmp(names->paths[i], text) == 0)
+            return names->paths[i];
+    return NULL;
+}
+
+static int leave_out_revisions(struct walk *walk, const char *path, const struct weir_path_list *names)
+{
+    char text[512];
+    int n = snprintf(
+        text, sizeof text,
+        "contains %d revisions of one dataset, and refs/main names none of them; choose one of its folders:", names->n);
+    for (int i = 0; i < names->n && n < (int)sizeof text / 2; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s %.80s", i ? "," : "", names->paths[i]);
+    return leave_out(walk, path, 0, text);
+}
+
+/* Searches one of the revisions in an open folder. */
+static int walk_revisions(struct walk *walk, int snapshots, const char *path, int depth)
+{
+    struct weir_path_list names = {0};
+    char *inner = NULL;
+    int rc = list_revisions(snapshots, &names);
+    const char *name = names.n == 1 ? names.paths[0] : main_revision(snapshots, &names);
+    if (rc == 0 && names.n > 1 && !name)
+        rc = leave_out_revisions(walk, path, &names);
+    else if (rc == 0 && name)
+        rc = asprintf(&inner, "%s/%s", path, name) < 0 ? -ENOMEM : walk_folder(walk, snapshots, name, inner, depth + 1);
+    free(inner);
+    weir_path_list_free(&names);
+    return rc;
+}
+
+/* ---- folders ---- */
+
 static int walk_folder(struct walk *walk, int parent, const char *name, const char *path, int depth)
 {
     struct stat st;
@@ -163,12 +245,18 @@ static int walk_folder(struct walk *walk, int parent, const char *name, const ch
         close(fd);
         return weir_path_list_add(&walk->files, strdup(path));
     }
+    if (enter) {
+        walk->above[depth].device = st.st_dev;
+        walk->above[depth].inode = st.st_ino;
+    }
+    if (enter && has_revisions(fd, path)) {
+        rc = walk_revisions(walk, fd, path, depth);
+        enter = false;
+    }
     DIR *folder = enter ? fdopendir(fd) : NULL;
     if (enter && !folder)
         rc = leave_out(walk, path, errno, "folder cannot be read");
     if (folder) {
-        walk->above[depth].device = st.st_dev;
-        walk->above[depth].inode = st.st_ino;
         rc = walk_entries(walk, folder, path, depth);
         closedir(folder); /* also closes fd */
     } else if (fd >= 0) {
