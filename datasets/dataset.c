@@ -55,7 +55,11 @@ static int find_files(const struct weir_dataset_config *config, struct weir_orig
     if (config->n_files == 0)
         rc = origin ? weir_scan_remote(origin, config->path, paths, left_out, err)
                     : weir_scan(config->path, paths, left_out, err);
-    if (config->n_files == 0 && rc == 0 && (rc = weir_choose_split(paths, config->path, config->split, err)) < 0) {
+    if (config->n_files == 0 && rc == 0 && (rc = weir_path_list_leave_out_old(paths, config->path, left_out)) < 0)
+        weir_err_set(err, rc, "%s: %s", config->path, strerror(-rc));
+    if (config->n_files == 0 && rc == 0)
+        rc = weir_choose_split(paths, config->path, config->split, err);
+    if (config->n_files == 0 && rc < 0) {
         weir_path_list_free(paths);
         weir_path_list_free(left_out);
     }

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "datasets/builder.h"
 #include "datasets/index.h"
+#include "datasets/traits.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -99,4 +100,76 @@ int weir_episode_leave_out(struct weir_episode *episode, struct weir_err *err, c
     free(episode->left_out);
     episode->left_out = all;
     return 0;
+}
+
+/* ---- what the files of a dataset have in common ---- */
+
+/* One per line: "=NAME\tVALUE", or "?NAME\tVALUE" if others may lack it. */
+int weir_traits_add(char **traits, const char *name, const char *value, bool is_optional, struct weir_err *err)
+{
+    char *line = NULL, *all = NULL;
+    bool fine = asprintf(&line, "%c%s:%s", is_optional ? '?' : '=', name, value) >= 0;
+    if (fine) {
+        weir_text_printable(line);
+        line[1 + strlen(name)] = '\t';
+        fine = asprintf(&all, "%s%s\n", *traits ? *traits : "", line) >= 0;
+    }
+    free(line);
+    if (!fine)
+        return weir_no_memory(err);
+    free(*traits);
+    *traits = all;
+    return 0;
+}
+
+/* Returns the value of the line's property among others, which ends at the end of its line; or NULL. */
+static const char *find_trait(const char *traits, const char *line)
+{
+    size_t name = strcspn(line + 1, "\t") + 1;
+    for (const char *at = traits; at && *at; at += strcspn(at, "\n") + 1)
+        if (strncmp(at + 1, line + 1, name) == 0)
+            return at + 1 + name;
+    return NULL;
+}
+
+/* Appends the values from the first part of a list "a, b, c" in which they differ. */
+static void append_values(const char *name, const char *mine, const char *first, char *text, size_t size)
+{
+    size_t used = strlen(text), at = 0;
+    int length = (int)strcspn(name, "\t");
+    for (size_t i = 0; mine[i] == first[i] && mine[i] != '\n'; i++)
+        at = mine[i] == ',' && mine[i + 1] == ' ' ? i + 2 : at;
+    snprintf(text + used, size - used, "%s%.*s: %s%.*s instead of %s%.*s", used ? "; " : "", length, name,
+             at ? "... " : "", (int)strcspn(mine + at, "\n"), mine + at, at ? "... " : "",
+             (int)strcspn(first + at, "\n"), first + at);
+}
+
+/* Appends the properties that only the first of two episodes has, or that differ if `both`. */
+static void append_differences(const char *traits, const char *others, bool both, char *text, size_t size)
+{
+    for (const char *line = traits; line && *line; line += strcspn(line, "\n") + 1) {
+        const char *value = line + strcspn(line, "\t") + 1, *other = find_trait(others, line);
+        size_t used = strlen(text), length = strcspn(value, "\n") + 1;
+        if (other && both && strncmp(value, other, length) != 0)
+            append_values(line + 1, value, other, text, size);
+        else if (!other && *line == '=')
+            snprintf(text + used, size - used, "%s%s %.*s", used ? "; " : "", both ? "it alone has" : "it lacks",
+                     (int)strcspn(line + 1, "\t"), line + 1);
+    }
+}
+
+bool weir_traits_differ(const char *traits, const char *first, char *text, size_t size)
+{
+    const char *mine = traits ? traits : "", *theirs = first ? first : "";
+    *text = '\0';
+    if (strcmp(mine, theirs) == 0)
+        return false;
+    append_differences(mine, theirs, true, text, size);
+    append_differences(theirs, mine, false, text, size);
+    return *text != '\0';
+}
+
+const char *weir_dataset_traits(const struct weir_dataset *dataset)
+{
+    return dataset->files[0].traits;
 }

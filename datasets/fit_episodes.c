@@ -3,6 +3,7 @@
 #include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/index.h"
+#include "datasets/traits.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -110,15 +111,18 @@ static bool same_depth(const float *a, const float *b)
     return a == b || (a && b && memcmp(a, b, WEIR_DEPTH_VALUES * sizeof *a) == 0);
 }
 
-static int check_fit(struct weir_dataset *dataset, const char *path, const struct weir_episode *episode,
-                     struct weir_err *err)
+static int check_fit(struct weir_dataset *dataset, const struct weir_file_index *file,
+                     const struct weir_episode *episode, struct weir_err *err)
 {
     const struct weir_episode *first = &dataset->episodes[0];
-    const char *first_path = dataset->files[first->file].file.path;
+    const char *path = file->file.path, *first_path = dataset->files[first->file].file.path;
+    char differences[320];
     if (episode->qpos_dim != first->qpos_dim || episode->action_dim != first->action_dim)
         return weir_err_set(err, -EBADMSG,
                             "%s: state and actions have %d and %d dimensions, but in %s they have %d and %d", path,
                             episode->qpos_dim, episode->action_dim, first_path, first->qpos_dim, first->action_dim);
+    if (weir_traits_differ(file->traits, dataset->files[first->file].traits, differences, sizeof differences))
+        return weir_err_set(err, -EBADMSG, "%s: is not of the same dataset as %s: %s", path, first_path, differences);
     if (!weir_columns_fit(episode, first))
         return weir_err_set(err, -EBADMSG,
                             "%s: its columns differ from those of %s; put each kind in a folder of its "
@@ -167,7 +171,7 @@ static int fit(struct weir_dataset *dataset, const struct weir_file_index *file,
         rc = weir_err_set(err, -EBADMSG, "%s: it has the camera %s, but %s has no cameras", path, episode->names[0],
                           weir_dataset_episode_path(dataset, 0));
     if (rc == 0 && !first)
-        rc = check_fit(dataset, path, episode, err);
+        rc = check_fit(dataset, file, episode, err);
     for (int c = 0; c < dataset->n_cameras && rc == 0; c++) {
         const struct weir_frame_map *map = &episode->maps[c];
         size_t bytes = weir_frame_map_extent_max(map, episode->steps, file->file.size_bytes);
@@ -211,7 +215,7 @@ static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_
                             why.text);
     if (!config->tolerant)
         return weir_err_set(err, rc,
-                            "%.300s; the folder contains several datasets: `weir info %.200s` lists them; choose the "
+                            "%.600s; the folder contains several datasets: `weir info %.200s` lists them; choose the "
                             "folder or the file of one dataset",
                             why.text, config->path);
     return weir_leave_out(dataset, why.text) < 0 ? weir_no_memory(err) : 0;

@@ -273,6 +273,7 @@ void weir_file_index_close(struct weir_file_index *file)
     weir_parts_close(&file->parts);
     free(file->about);
     free(file->note);
+    free(file->traits);
     weir_tasks_close(&file->tasks);
     weir_tasks_close(&file->subtasks);
     if (file->held)

@@ -167,11 +167,12 @@ struct weir_file_index {
     int first_part;           /* number of the first part in the dataset */
     char *about;              /* version and rate, for the user; NULL = none */
     char *note;               /* note for the user; NULL = none */
+    char *traits;             /* what the files of a dataset have in common (datasets/traits.h); NULL = nothing */
     struct weir_tasks {
         char **texts; /* owned; by number */
         int n;
-    } tasks, subtasks;
         bool is_unsorted; /* the rows of their file are not in the order of the numbers */
+    } tasks, subtasks;
     void *held;        /* resource that is released when the file is closed; NULL = none */
     size_t held_bytes; /* memory that it uses */
     void (*release)(void *held);
@@ -282,6 +283,9 @@ int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_confi
 
 /* Sorts by name, with sequences of digits by value, so that episode_10 follows episode_9. */
 void weir_path_list_sort(struct weir_path_list *list);
+/* Moves the paths below NAME_old, for which others are below NAME beside it, to left_out, with the reason. `folder` is
+ * the one that was searched. Returns 0, or a negative code. */
+int weir_path_list_leave_out_old(struct weir_path_list *list, const char *folder, struct weir_path_list *left_out);
 
 /* Fills in the size, times and header hash of a file, and copies the path. origin: NULL = a file of this machine. mark:
  * the file that stands for a folder of an origin; NULL = the path is that of a file. */

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VERSION = 6, BYTE_ORDER_MARK = 0x01020304 };
+enum { VERSION = 7, BYTE_ORDER_MARK = 0x01020304 };
 static const char MAGIC[8] = "WEIRIDX";
 
 struct head {
@@ -57,6 +57,7 @@ static void put_file(struct weir_bytes_writer *w, const struct weir_file_index *
 {
     struct file_fields entry = {file->file.size_bytes, file->header_hash, file->file.mtime_ns, (uint64_t)n, 0};
     weir_bytes_put_text(w, file->file.path);
+    weir_bytes_put_text(w, file->traits);
     size_t at = w->n;
     weir_bytes_put(w, &entry, sizeof entry);
     size_t from = w->n;
@@ -132,7 +133,7 @@ int weir_index_file_save(const struct weir_dataset *dataset, const struct weir_d
 /* ---- reading ---- */
 
 struct entry {
-    const char *path;
+    const char *path, *traits;
     struct file_fields *head;
     uint8_t *episodes;
 };
@@ -156,6 +157,7 @@ static bool list_entries(struct weir_index_file *index, struct weir_bytes_reader
         return false;
     while (c.left > 0 && !c.bad) {
         struct entry entry = {.path = weir_bytes_get_text(&c)};
+        entry.traits = weir_bytes_get_text(&c);
         entry.head = weir_bytes_get(&c, sizeof *entry.head);
         entry.episodes = entry.head ? weir_bytes_get(&c, entry.head->bytes) : NULL;
         if (c.bad || !entry.path)
@@ -264,6 +266,8 @@ bool weir_index_file_find(const struct weir_index_file *index, struct weir_origi
                 head->header_hash == file->header_hash && head->n_episodes > 0 && head->n_episodes <= INT_MAX / 2 &&
                 head->n_episodes <= head->bytes / 24 /* every episode takes at least 24 bytes */;
     struct weir_bytes_reader c = {.at = entry->episodes, .left = head->bytes, .bad = !fine};
+    file->traits = entry->traits ? strdup(entry->traits) : NULL;
+    fine = fine && (!entry->traits || file->traits);
     file->episodes = fine ? calloc(head->n_episodes + 1, sizeof *file->episodes) : NULL;
     if (file->episodes)
         for (; file->n_episodes < (int)head->n_episodes && !c.bad; file->n_episodes++)

@@ -2,6 +2,7 @@
 #include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/scan_remote.h"
+#include "datasets/traits.h"
 #include "pipeline/samples/probe.h"
 
 #include <errno.h>
@@ -31,17 +32,19 @@ static int describe(struct weir_dataset *dataset, char kind[KIND_MAX], struct we
     return 0;
 }
 
-static struct weir_survey_group *group_of(struct weir_survey *survey, const char *kind)
+/* traits: of the file (datasets/traits.h) */
+static struct weir_survey_group *group_of(struct weir_survey *survey, const char *kind, const char *traits)
 {
+    char differences[128];
     for (int i = 0; i < survey->n; i++)
-        if (strcmp(survey->groups[i].kind, kind) == 0)
+        if (strcmp(survey->groups[i].kind, kind) == 0 &&
+            !weir_traits_differ(traits, survey->groups[i].traits, differences, sizeof differences))
             return &survey->groups[i];
-    bool fits = weir_grow(&survey->groups, (size_t)survey->n, sizeof *survey->groups);
-    char *copy = fits ? strdup(kind) : NULL;
-    if (!copy)
+    if (!weir_grow(&survey->groups, (size_t)survey->n, sizeof *survey->groups))
         return NULL;
-    survey->groups[survey->n] = (struct weir_survey_group){.kind = copy};
-    return &survey->groups[survey->n++];
+    struct weir_survey_group *group = &survey->groups[survey->n++];
+    *group = (struct weir_survey_group){.kind = strdup(kind), .traits = traits ? strdup(traits) : NULL};
+    return group->kind && (!traits || group->traits) ? group : NULL;
 }
 
 static int look_at(struct weir_survey *survey, const struct weir_dataset_config *config, char *path,
@@ -62,10 +65,10 @@ static int look_at(struct weir_survey *survey, const struct weir_dataset_config 
     if (rc < 0)
         return weir_path_list_add(&survey->bad, strdup(why.text)) < 0 ? weir_no_memory(err) : 0;
     rc = describe(dataset, kind, err);
+    struct weir_survey_group *group = rc == 0 ? group_of(survey, kind, weir_dataset_traits(dataset)) : NULL;
     weir_dataset_close(&dataset);
     if (rc < 0)
         return rc;
-    struct weir_survey_group *group = group_of(survey, kind);
     return group && weir_path_list_add(&group->files, strdup(path)) == 0 ? 0 : weir_no_memory(err);
 }
 
@@ -133,6 +136,7 @@ void weir_survey_close(struct weir_survey *survey)
 {
     for (int i = 0; i < survey->n; i++) {
         free(survey->groups[i].kind);
+        free(survey->groups[i].traits);
         free(survey->groups[i].path);
         weir_path_list_free(&survey->groups[i].files);
     }

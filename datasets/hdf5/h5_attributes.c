@@ -58,6 +58,29 @@ bool weir_h5_is_false(struct weir_h5 *h5, const char *name)
     return is_byte && value == 0;
 }
 
+bool weir_h5_number(struct weir_h5 *h5, const char *name, double *value)
+{
+    bool exists;
+    hid_t id = open_attribute(h5, name, &exists), type = id < 0 ? H5I_INVALID_HID : H5Aget_type(id);
+    hid_t space = id < 0 ? H5I_INVALID_HID : H5Aget_space(id);
+    H5T_class_t kind = type < 0 ? H5T_NO_CLASS : H5Tget_class(type);
+    bool found = space >= 0 && H5Sget_simple_extent_npoints(space) == 1;
+    signed char byte = 0;
+    if (found && kind == H5T_ENUM && H5Tget_size(type) == 1) { /* h5py's bool */
+        found = H5Aread(id, type, &byte) >= 0;
+        *value = byte;
+    } else {
+        found = found && (kind == H5T_INTEGER || kind == H5T_FLOAT) && H5Aread(id, H5T_NATIVE_DOUBLE, value) >= 0;
+    }
+    if (space >= 0)
+        H5Sclose(space);
+    if (type >= 0)
+        H5Tclose(type);
+    if (id >= 0)
+        H5Aclose(id);
+    return found;
+}
+
 /* Reads a variable-length string, the type that h5py writes for str. */
 static int read_text(hid_t id, hid_t type, hid_t space, char *text, size_t size)
 {

@@ -2,6 +2,7 @@
 #include "base/shortage.h"
 #include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/hdf5_open.h"
+#include "datasets/traits.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -68,6 +69,22 @@ static int describe_episodes(struct description *d, int n, const struct weir_dat
     return weir_file_describe_episodes(r, n, config, describe_episode, d);
 }
 
+/* Recorders write these attributes of the root. Simulated and real episodes are different datasets. */
+static int set_traits(struct weir_h5 *h5, char **traits, struct weir_err *err)
+{
+    static const char *const names[] = {"sim", "fps", "hz", "frequency", "control_freq"};
+    int rc = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++) {
+        double number;
+        char value[32];
+        if (!weir_h5_number(h5, names[i], &number))
+            continue;
+        snprintf(value, sizeof value, "%.6g", number);
+        rc = weir_traits_add(traits, names[i], value, true, err);
+    }
+    return rc;
+}
+
 static int describe_file(struct weir_file_result *r, struct weir_hdf5_described *described, struct weir_h5 *h5,
                          const struct weir_dataset_config *config)
 {
@@ -83,6 +100,8 @@ static int describe_file(struct weir_file_result *r, struct weir_hdf5_described 
         return rc < 0 ? rc : -EBADMSG;
     if (d.layout->episodes)
         rc = weir_layout_episodes(&store.store, d.layout->episodes, &d.numbers, &n, &r->err);
+    if (rc == 0)
+        rc = set_traits(h5, &r->file.traits, &r->err);
     if (rc == 0)
         rc = describe_episodes(&d, n, config);
     free(d.numbers);

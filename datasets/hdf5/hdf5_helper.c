@@ -351,7 +351,10 @@ static bool get_described(struct weir_bytes_reader *c, const char *path, const s
     described->n = head->n_wanted;
     described->base = head->base;
     result->n_wanted = head->n_wanted;
-    c->no_memory = !file->file.path || !file->episodes || !file->bad || !described->cameras;
+    const char *traits = weir_bytes_get_text(c);
+    file->traits = traits ? strdup(traits) : NULL;
+    c->no_memory =
+        (traits && !file->traits) || !file->file.path || !file->episodes || !file->bad || !described->cameras;
     c->bad |= c->no_memory;
     for (; file->n_bad < head->n_bad && !c->bad; file->n_bad++) {
         const char *text = weir_bytes_get_text(c);

@@ -106,6 +106,7 @@ static void put_described(struct weir_bytes_writer *w, const struct weir_file_re
                                          .n_bad = file->n_bad};
     head.file.path = NULL;
     weir_bytes_put(w, &head, sizeof head);
+    weir_bytes_put_text(w, file->traits);
     for (int i = 0; i < file->n_bad; i++)
         weir_bytes_put_text(w, file->bad[i]);
     for (int i = 0; i < file->n_episodes; i++) {

@@ -4,6 +4,7 @@
 #include "base/threads.h"
 #include "datasets/format_ops.h"
 #include "datasets/lerobot/lerobot_priv.h"
+#include "datasets/traits.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -173,6 +174,28 @@ static int describe_episodes(struct weir_lerobot *lerobot, struct weir_file_resu
     return rc;
 }
 
+/* Sets what must be equal in datasets that are loaded together. Cameras are compared by their frames. */
+static int set_traits(const struct weir_lerobot *lerobot, char **traits, struct weir_err *err)
+{
+    char value[32];
+    snprintf(value, sizeof value, "%.6g", weir_lerobot_fps(lerobot));
+    int rc = weir_traits_add(traits, "fps", value, false, err);
+    for (int i = 0; i < lerobot->n_features && rc == 0; i++) {
+        const struct weir_lerobot_feature *feature = &lerobot->features[i];
+        bool is_text = feature->kind == WEIR_LEROBOT_TEXT;
+        char name[WEIR_LEROBOT_KEY_MAX + 16];
+        if (feature->kind != WEIR_LEROBOT_NUMBERS && !is_text)
+            continue;
+        snprintf(name, sizeof name, "feature %s", feature->key);
+        snprintf(value, sizeof value, is_text ? "text" : "%d numbers", feature->width);
+        rc = weir_traits_add(traits, name, value, false, err);
+        snprintf(name, sizeof name, "names of %s", feature->key);
+        if (rc == 0 && feature->names)
+            rc = weir_traits_add(traits, name, feature->names, true, err);
+    }
+    return rc;
+}
+
 /* Moves the files that frames are read from, and their tables, to the index. */
 static void take_parts(struct weir_file_index *file, struct weir_lerobot *lerobot)
 {
@@ -210,6 +233,8 @@ static int open_dataset(struct weir_file_result *result, const char *path, struc
         rc = weir_lerobot_list_files(&lerobot, &result->err);
     if (rc == 0)
         rc = describe_episodes(&lerobot, result, opening->config);
+    if (rc == 0)
+        rc = set_traits(&lerobot, &result->file.traits, &result->err);
     if (rc == 0)
         take_parts(&result->file, &lerobot);
     weir_lerobot_close(&lerobot);

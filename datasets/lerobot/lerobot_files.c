@@ -138,6 +138,8 @@ void weir_lerobot_close(struct weir_lerobot *lerobot)
         weir_tasks_close(&lerobot->episodes[i].tasks);
     free(lerobot->episodes);
     free(lerobot->clips);
+    for (int i = 0; i < lerobot->n_features; i++)
+        free(lerobot->features[i].names);
     free(lerobot->features);
     free(lerobot->data_path);
     free(lerobot->video_path);

@@ -243,6 +243,43 @@ static int rank_of(const json_t *shape)
     return rank <= WEIR_COLUMN_RANK_MAX ? (int)rank : 0;
 }
 
+/* The names of a feature's numbers, as "a, b, c". */
+struct names {
+    char text[2048];
+    size_t length; /* of the whole text, which may not fit */
+    int n;
+};
+
+/* Adds the strings in a value, which may be a list, lists in a list, or an object of them. */
+static void add_names(json_t *value, struct names *names)
+{
+    const char *key, *text = json_string_value(value);
+    size_t i, used = names->length < sizeof names->text ? names->length : sizeof names->text;
+    json_t *part;
+    json_array_foreach(value, i, part)
+    {
+        add_names(part, names);
+    }
+    json_object_foreach(value, key, part)
+    {
+        add_names(part, names);
+    }
+    if (text)
+        names->length +=
+            (size_t)snprintf(names->text + used, sizeof names->text - used, "%s%s", names->n++ ? ", " : "", text);
+}
+
+/* Lists of other lengths name the dimensions of the shape. */
+static int read_names(struct weir_lerobot_feature *feature, json_t *about, struct weir_err *err)
+{
+    struct names names = {.n = 0};
+    add_names(json_object_get(about, "names"), &names);
+    if (names.n != feature->width || names.length >= sizeof names.text || feature->kind != WEIR_LEROBOT_NUMBERS)
+        return 0;
+    feature->names = strdup(names.text);
+    return feature->names ? 0 : weir_no_memory(err);
+}
+
 static int read_feature(struct weir_lerobot *lerobot, const char *key, json_t *about, struct weir_err *err)
 {
     const char *dtype = json_string_value(json_object_get(about, "dtype"));
@@ -269,7 +306,8 @@ static int read_feature(struct weir_lerobot *lerobot, const char *key, json_t *a
     if (feature->kind == WEIR_LEROBOT_VIDEO)
         feature->video = lerobot->n_videos++;
     lerobot->n_features++;
-    return feature->is_depth ? read_depth(feature, about, err) : 0;
+    int rc = read_names(feature, about, err);
+    return rc == 0 && feature->is_depth ? read_depth(feature, about, err) : rc;
 }
 
 static int read_features(struct weir_lerobot *lerobot, json_t *info, struct weir_err *err)

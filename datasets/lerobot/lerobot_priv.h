@@ -30,6 +30,7 @@ struct weir_lerobot_feature {
     int width;                            /* numbers per row: the product of the shape */
     int rank, dims[WEIR_COLUMN_RANK_MAX]; /* the shape; rank 0 if it has more dimensions */
     int video;                            /* number of the video feature; -1 for others */
+    char *names;                          /* of the numbers, as "a, b, c"; owned; NULL = not recorded */
     struct weir_lerobot_depth depth;
     const float *depth_values; /* see struct weir_camera */
 };
@@ -172,7 +173,6 @@ void weir_lerobot_look_at_files(struct weir_lerobot *lerobot);
 int weir_lerobot_read_episodes(struct weir_lerobot *lerobot, struct weir_err *err);
 /* Keeps the episodes of a list such as "0,3,10:20". All of them must exist. */
 int weir_lerobot_choose_episodes(struct weir_lerobot *lerobot, const char *list, struct weir_err *err);
-/* Read the texts of the tasks and subtasks. The caller owns them, also after an error. */
 /* Reads a column of one number per row of an open file, as doubles or 64-bit integers; the caller frees *out. Errors
  * contain `file`. */
 int weir_lerobot_read_numbers(struct weir_parquet *parquet, const char *file, const char *column,
@@ -183,6 +183,7 @@ int weir_lerobot_read_numbers(struct weir_parquet *parquet, const char *file, co
 /* Sets the text of a task. */
 int weir_lerobot_add_task(struct weir_tasks *tasks, int64_t number, const char *text, size_t length,
                           struct weir_err *err);
+/* Read the texts of the tasks and subtasks. The caller owns them, also after an error. */
 int weir_lerobot_read_tasks(struct weir_lerobot *lerobot, struct weir_tasks *tasks, struct weir_err *err);
 int weir_lerobot_read_subtasks(struct weir_lerobot *lerobot, struct weir_tasks *subtasks, struct weir_err *err);
 

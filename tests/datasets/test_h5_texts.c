@@ -18,6 +18,14 @@ static hid_t fine(hid_t id)
     return id;
 }
 
+static void put_number(hid_t file, const char *name, hid_t type, const void *value)
+{
+    hid_t space = fine(H5Screate(H5S_SCALAR)), id = fine(H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT));
+    H5Awrite(id, type, value);
+    H5Aclose(id);
+    H5Sclose(space);
+}
+
 /* Writes a string as an attribute of an object, or as a dataset in it. */
 static void put(hid_t file, const char *object, const char *name, const char *value, enum how how, bool dataset)
 {
@@ -64,11 +72,7 @@ static const char *open_with_attribute(const char *name, const char *value, int 
     if (value)
         put(file, "/", name, value, VARIABLE, false);
     else {
-        hid_t space = fine(H5Screate(H5S_SCALAR)),
-              id = fine(H5Acreate2(file, name, H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT));
-        H5Awrite(id, H5T_NATIVE_INT, &number);
-        H5Aclose(id);
-        H5Sclose(space);
+        put_number(file, name, H5T_NATIVE_INT, &number);
     }
     H5Fclose(file);
     struct weir_dataset *dataset = NULL;
@@ -179,4 +183,50 @@ Test(h5_texts, of_a_file_of_many)
     cr_assert(weir_dataset_left_out(dataset, 0, line, sizeof line));
     cr_assert_not_null(strstr(line, "attribute problem_info is left out: not a JSON object"), "%s", line);
     weir_dataset_close(&dataset);
+}
+
+/* ---- attributes that all episodes share ---- */
+
+static void set_number(const char *data, int episode, const char *name, double value)
+{
+    hid_t file = fine(H5Fopen(fixture_episode(data, "act", episode), H5F_ACC_RDWR, H5P_DEFAULT));
+    if (H5Aexists(file, name) > 0)
+        H5Adelete(file, name);
+    if (value >= 0)
+        put_number(file, name, H5T_NATIVE_DOUBLE, &value);
+    H5Fclose(file);
+}
+
+static int open_with_index(const char *data, struct weir_err *err)
+{
+    struct weir_dataset *dataset;
+    struct weir_dataset_config config = {.size = sizeof config, .path = data, .index = fixture_path("kept.index")};
+    *err = (struct weir_err)WEIR_ERR_NONE;
+    int rc = weir_dataset_open(&dataset, &config, err);
+    weir_dataset_close(&dataset);
+    return rc;
+}
+
+Test(h5_texts, episodes_of_other_recordings_are_named)
+{
+    struct weir_err err;
+    const char *data = fixture_synth("sim", "act", 3, 4, 16, 16, "top");
+    cr_assert_eq(open_with_index(data, &err), 0, "%s", err.text);
+    set_number(data, 0, "sim", -1);
+    set_number(data, 1, "fps", 50);
+    cr_assert_eq(open_with_index(data, &err), 0, "%s", err.text); /* unknown is no difference */
+    set_number(data, 0, "fps", 50);
+    set_number(data, 2, "fps", 30);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(open_with_index(data, &err), -EBADMSG);
+        cr_assert(strstr(err.text, "episode_2.hdf5: is not of the same dataset as ") &&
+                      strstr(err.text, "episode_0.hdf5: fps: 30 instead of 50; the folder contains several datasets"),
+                  "%s", err.text);
+    }
+    set_number(data, 2, "fps", 50);
+    cr_assert_eq(open_with_index(data, &err), 0, "%s", err.text);
+    set_number(data, 0, "sim", 1);
+    set_number(data, 2, "sim", 0);
+    cr_assert_eq(open_with_index(data, &err), -EBADMSG, "two files are from the index");
+    cr_assert_not_null(strstr(err.text, "sim: 0 instead of 1"), "%s", err.text);
 }

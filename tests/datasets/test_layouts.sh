@@ -97,11 +97,16 @@ for format in act-jpeg act-jpeg-nolen; do
     "$weir" synth "$work/high-$format" --format "$format" --episodes 1 --steps 5 --size 48x32 --cameras cam_high >/dev/null || exit 1
     cp "$work/high-$format/episode_0.hdf5" "$work/mixed/a_$format.hdf5"
 done
-cp "$work/agilex/episode_0.hdf5" "$work/mixed/c_2.hdf5"
+"$weir" synth "$work/high-robotwin" --format robotwin --episodes 1 --steps 5 --size 48x32 --cameras cam_high >/dev/null || exit 1
+cp "$work/high-robotwin/data/episode0.hdf5" "$work/mixed/c_2.hdf5"
 run 0 info "$work/mixed" --cameras cam_high
-out "layout: act-plus-plus (2) agilex (1)"
+out "layout: act-plus-plus (2) robotwin (1)"
 sums "$work/mixed" --cameras cam_high
-cp "$work/mixed/c_2.hdf5" "$work/mixed/0.hdf5" # the first file determines the cameras: three
+cp "$work/agilex/episode_0.hdf5" "$work/mixed/d.hdf5"
+run 1 run "$work/mixed" --cameras cam_high
+err "d.hdf5: is not of the same dataset as $work/mixed/a_act-jpeg-nolen.hdf5: sim: 0 instead of 1; the folder contains"
+one_line
+mv "$work/mixed/d.hdf5" "$work/mixed/0.hdf5" # the first file determines the cameras: three
 run 1 run "$work/mixed"
 err "a_act-jpeg-nolen.hdf5"
 err "cam_left_wrist"

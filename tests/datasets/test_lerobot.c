@@ -459,6 +459,102 @@ Test(lerobot, the_cache_of_the_hub_is_read)
     expect_episodes(true);
 }
 
+/* Moves the dataset that was written last to a folder, and makes the folder above it the dataset to open. */
+static void move_to(const char *above, const char *name)
+{
+    static char to[600];
+    snprintf(to, sizeof to, "%s", fixture_path(above));
+    for (char *slash = strchr(to + 5, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(to, 0700);
+        *slash = '/';
+    }
+    mkdir(to, 0700);
+    snprintf(to + strlen(to), sizeof to - strlen(to), "/%s", name);
+    cr_assert_eq(rename(lerobot_root, to), 0);
+    snprintf(lerobot_root, sizeof lerobot_root, "%s", fixture_path(above));
+}
+
+Test(lerobot, the_revision_of_the_hub_is_the_main_one)
+{
+    lerobot_write_3_0();
+    move_to("hub/datasets--a--b/snapshots", "0123");
+    expect_open();
+    expect_episodes(true);
+    lerobot_write_3_0();
+    move_to("hub/datasets--a--b/snapshots", "4567");
+    snprintf(lerobot_root, sizeof lerobot_root, "%s", fixture_path("hub"));
+    expect_error("/snapshots: contains 2 revisions of one dataset, and refs/main names none", ": 0123, 4567");
+    lerobot_write_text("datasets--a--b/refs/main", "89ab");
+    expect_error("contains 2 revisions", "0123");
+    lerobot_write_text("datasets--a--b/refs/main", "4567\n");
+    for (int i = 0; i < 3; i++) { /* the folder is that of the cache, of the dataset, or of the revisions */
+        snprintf(lerobot_root, sizeof lerobot_root, "%s",
+                 fixture_path((const char *[]){"hub", "hub/datasets--a--b", "hub/datasets--a--b/snapshots/"}[i]));
+        expect_open();
+        expect_episodes(true);
+        cr_assert_not_null(strstr(weir_dataset_episode_path(dataset, 0), "/4567"));
+    }
+}
+
+Test(lerobot, an_older_copy_is_not_loaded_with_the_newer)
+{
+    lerobot_write_3_0();
+    move_to("pair", "cube");
+    lerobot_write_2_1();
+    move_to("pair", "cube_old");
+    expect_error("pair/cube_old: its name is that of an older copy of ",
+                 "pair/cube, so episodes could be loaded twice");
+    cr_assert_eq(open_with(true, 2), 0, "%s", err.text);
+    expect_episodes(true);
+    cr_assert_eq(weir_dataset_bad_episodes(dataset), 1);
+    cr_assert_eq(rename(lerobot_path("cube"), lerobot_path("cubes")), 0);
+    expect_open();
+    cr_assert_eq(weir_dataset_episodes(dataset), 2 * LEROBOT_EPISODES);
+}
+
+/* Writes a second dataset beside the first, with another list of features. */
+static void write_beside(const char *fps, const char *state, const char *more)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             "{\"" LEROBOT_CAMERA "\": {\"dtype\": \"video\", \"shape\": [48, 64, 3]},"
+             "\"observation.state\": {\"dtype\": \"float32\", \"shape\": [2], \"names\": %s},"
+             "\"action\": {\"dtype\": \"float32\", \"shape\": [2]}%s}",
+             state, more);
+    lerobot_write_3_0();
+    lerobot_write_info(true, fps ? "fps" : "features", fps ? fps : text);
+    move_to("both", "b");
+}
+
+Test(lerobot, datasets_that_differ_are_not_mixed)
+{
+    static const struct {
+        const char *fps, *state, *more, *what;
+    } cases[] = {
+        {NULL, "[\"x\", \"y\"]", "", NULL},
+        {NULL, "{\"motors\": [\"x\", \"y\"]}", "", NULL},
+        {NULL, "null", "", NULL},
+        {NULL, "[\"dim\"]", "", NULL},
+        {NULL, "[\"x\", \"z\"]", "", "names of observation.state: ... z instead of ... y"},
+        {NULL, "[\"y\", \"x\"]", "", "names of observation.state: y, x instead of x, y"},
+        {NULL, "null", ", \"index\": {\"dtype\": \"int64\", \"shape\": [1]}", "it alone has feature index"},
+        {"30", "null", "", "fps: 30 instead of 10"},
+    };
+    char folder[600];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_beside(NULL, "[\"x\", \"y\"]", "");
+        cr_assert_eq(rename(lerobot_path("b"), lerobot_path("a")), 0);
+        write_beside(cases[i].fps, cases[i].state, cases[i].more);
+        if (!cases[i].what)
+            expect_open();
+        else
+            expect_error("both/b: is not of the same dataset as ", cases[i].what);
+        snprintf(folder, sizeof folder, "%s.%zu", lerobot_root, i);
+        cr_assert_eq(rename(lerobot_root, folder), 0);
+    }
+}
+
 Test(lerobot, incomplete_copies_are_named)
 {
     lerobot_write_2_1();
