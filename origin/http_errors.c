@@ -1,7 +1,9 @@
 /* Errors of servers: which requests are repeated, and when; messages; and the file of certificates. */
+#include "base/shortage.h"
 #include "origin/http_priv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -69,6 +71,27 @@ int weir_client_status_error(const struct weir_client_head *head, const char *bo
                             head->status);
     return weir_err_set(err, -EREMOTEIO, "the server fails with status %d%s%s%s; %s", head->status, open, code, close,
                         head->status < 500 ? "check the URL" : "try again later, or look into the server's log");
+}
+
+bool weir_client_lacks_descriptors(struct weir_err *err)
+{
+    enum { NEEDED = 4 }; /* a connection and its resolver */
+    int fds[NEEDED], n = 0, code = 0;
+    while (n < NEEDED && (fds[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        n++;
+    if (n < NEEDED)
+        code = -errno;
+    while (n > 0)
+        close(fds[--n]);
+    if (code != -EMFILE && code != -ENFILE)
+        return false;
+    weir_err_set(err, code, "%s; %s", strerror(-code), weir_machine_advice(code));
+    return true;
+}
+
+int weir_client_shortage(struct weir_err *err)
+{
+    return weir_client_lacks_descriptors(err) ? err->code : weir_no_memory(err);
 }
 
 const char *weir_client_authorities(void)

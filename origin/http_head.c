@@ -2,9 +2,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+
+enum { RETRY_AFTER_MAX_S = 86400 }; /* longer ones count as this */
 
 static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
@@ -52,6 +55,14 @@ void weir_client_date_text(int64_t seconds, char text[WEIR_CLIENT_DATE])
 bool weir_etag_is_strong(const char *etag)
 {
     return etag[0] == '"';
+}
+
+bool weir_header_is_plain(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return false;
+    return true;
 }
 
 /* Parses a number that ends at `end`. Returns false for an empty, malformed or too large one. */
@@ -124,8 +135,10 @@ static void take_header(struct weir_client_head *head, const char *name, size_t 
     } else if (IS("last-modified")) {
         head->modified_s = weir_client_date(text);
     } else if (IS("retry-after")) {
-        uint64_t seconds = 0;
-        head->retry_after_s = number(value, end, &seconds) && seconds < 86400 ? (uint32_t)seconds : 0;
+        char *stop;
+        unsigned long long seconds = strtoull(text, &stop, 10); /* a date counts as none */
+        bool is_number = text[0] >= '0' && text[0] <= '9' && !*stop;
+        head->retry_after_s = !is_number ? 0 : seconds < RETRY_AFTER_MAX_S ? (uint32_t)seconds : RETRY_AFTER_MAX_S;
     } else if (IS("content-encoding")) {
         head->is_encoded |= end > value && strcasecmp(text, "identity") != 0;
     } else if (IS("x-amz-bucket-region")) {

@@ -55,6 +55,8 @@ int weir_client_head_check(const struct weir_client_head *head, const struct wei
 
 /* Returns whether the ETag promises equal bytes. */
 bool weir_etag_is_strong(const char *etag);
+/* Returns whether a value can be part of a request: without control characters, which could add lines to it. */
+bool weir_header_is_plain(const char *text);
 
 /* Parses a date such as "Fri, 24 May 2013 00:00:00 GMT". Returns seconds since 1970, or 0 if it is malformed. */
 int64_t weir_client_date(const char *text);

@@ -17,6 +17,12 @@ void weir_client_error_code(const char *body, size_t n, char code[64]);
 int weir_client_status_error(const struct weir_client_head *head, const char *body, size_t n, bool has_secrets,
                              int attempts, struct weir_err *err);
 
+/* libcurl reports missing descriptors as missing memory or as a broken connection. Returns whether the process lacks
+ * them, with the error. */
+bool weir_client_lacks_descriptors(struct weir_err *err);
+/* Returns the error of a call of libcurl that lacked a resource: descriptors, else memory. */
+int weir_client_shortage(struct weir_err *err);
+
 /* Returns the file of certificate authorities, which is at another place in each distribution, or NULL. */
 const char *weir_client_authorities(void);
 

@@ -33,6 +33,20 @@ static bool check_head(struct weir_transfer *t)
     return t->response.rc == 0;
 }
 
+static int long_head(struct weir_err *err)
+{
+    return weir_err_set(err, -EREMOTEIO, "the head of the server's response exceeds %d KiB; " WEIR_SERVER_ADVICE,
+                        WEIR_HEAD_MAX_BYTES >> 10);
+}
+
+/* Lines after the body change nothing, but count. */
+static bool fits_trailer(struct weir_client_head *head, size_t n)
+{
+    bool fits = n <= WEIR_HEAD_MAX_BYTES - head->bytes;
+    head->bytes += fits ? n : 0;
+    return fits;
+}
+
 static size_t on_header(char *line, size_t size, size_t n, void *user)
 {
     struct weir_transfer *t = user;
@@ -40,11 +54,9 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
     t->http->has_answered = true;
     if (t->first == 0)
         t->first = weir_clock_ticks();
-    if (weir_client_head_line(&t->response.head, line, n))
+    if (t->head_checked ? fits_trailer(&t->response.head, n) : weir_client_head_line(&t->response.head, line, n))
         return n;
-    t->response.rc = weir_err_set(&t->response.err, -EREMOTEIO,
-                                  "the head of the server's response exceeds %d KiB; " WEIR_SERVER_ADVICE,
-                                  WEIR_HEAD_MAX_BYTES >> 10);
+    t->response.rc = long_head(&t->response.err);
     return 0;
 }
 
@@ -133,25 +145,30 @@ static bool set_fixed_options(struct weir_transfer *t)
     return ok;
 }
 
-static bool add_header(struct weir_transfer *t, const char *line)
+static int add_header(struct weir_transfer *t, const char *line)
 {
+    if (!weir_header_is_plain(line))
+        return weir_err_set(&t->response.err, -EINVAL,
+                            "the value of %.*s has control characters, which could add lines to the request; correct "
+                            "it where it comes from",
+                            (int)strcspn(line, ":"), line);
     struct curl_slist *more = curl_slist_append(t->headers, line);
     t->headers = more ? more : t->headers;
-    return more != NULL;
+    return more ? 0 : weir_no_memory(&t->response.err);
 }
 
-static bool add_validator(struct weir_transfer *t)
+static int add_validator(struct weir_transfer *t)
 {
     const struct weir_remote_facts *file = t->request.wanted.file;
     char line[WEIR_ETAG_MAX + 64], date[WEIR_CLIENT_DATE];
     if (!file)
-        return true;
+        return 0;
     if (weir_etag_is_strong(file->etag)) {
         snprintf(line, sizeof line, "If-Match: %s", file->etag);
         return add_header(t, line);
     }
     if (file->modified_s == 0)
-        return true;
+        return 0;
     weir_client_date_text(file->modified_s, date);
     snprintf(line, sizeof line, "If-Unmodified-Since: %s", date);
     return add_header(t, line);
@@ -170,15 +187,16 @@ void weir_transfer_free_headers(struct weir_transfer *t)
 /* Writes the headers of this attempt. */
 static int set_headers(struct weir_transfer *t)
 {
-    int rc = 0;
     weir_transfer_free_headers(t);
     t->http->lines.n = 0;
-    bool ok = add_validator(t) && (!t->request.header || add_header(t, t->request.header));
-    if (t->request.prepare)
+    int rc = add_validator(t);
+    if (rc == 0 && t->request.header)
+        rc = add_header(t, t->request.header);
+    if (rc == 0 && t->request.prepare)
         rc = t->request.prepare(t->request.user, &t->http->lines, &t->response.err);
-    for (int i = 0; i < t->http->lines.n && ok && rc == 0; i++)
-        ok = add_header(t, t->http->lines.lines[i]);
-    if (rc == 0 && (!ok || curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers) != CURLE_OK))
+    for (int i = 0; i < t->http->lines.n && rc == 0; i++)
+        rc = add_header(t, t->http->lines.lines[i]);
+    if (rc == 0 && curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers) != CURLE_OK)
         rc = weir_no_memory(&t->response.err);
     return rc;
 }
@@ -225,14 +243,16 @@ static int transfer_error(struct weir_transfer *t, CURLcode code, bool *again)
 {
     struct weir_err *err = &t->response.err;
     const char *why = *t->error ? t->error : curl_easy_strerror(code);
-    *again = true;
+    *again = t->http->has_answered || t->attempt < FIRST_ATTEMPTS;
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
-        *again = t->http->has_answered || t->attempt < FIRST_ATTEMPTS;
+        if (weir_client_lacks_descriptors(err))
+            return err->code;
         return weir_err_set(err, -EHOSTUNREACH, "%s; check the name of the host and the network", why);
     case CURLE_COULDNT_CONNECT:
-        *again = t->http->has_answered || t->attempt < FIRST_ATTEMPTS;
+        if (weir_client_lacks_descriptors(err))
+            return err->code;
         return weir_err_set(err, -ECONNREFUSED, "%s; check the address, and whether the server runs", why);
     case CURLE_OPERATION_TIMEDOUT:
         return weir_err_set(err, -ETIMEDOUT,
@@ -247,8 +267,10 @@ static int transfer_error(struct weir_transfer *t, CURLcode code, bool *again)
         break;
     }
     *again = false;
+    if (code == CURLE_OUT_OF_MEMORY && t->first && !t->head_checked) /* a line that is longer than libcurl's limit */
+        return long_head(err);
     if (code == CURLE_OUT_OF_MEMORY)
-        return weir_no_memory(err);
+        return weir_client_shortage(err);
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
         return weir_err_set(err, -EACCES,
                             "the server's certificate is not trusted: %s; correct it, or name your "

@@ -250,9 +250,11 @@ static int take_object(const char *text, const char *end, bool encoded, weir_lis
     size_t n = strlen(key);
     if (n == 0 || key[n - 1] == '/')
         return 0; /* the marker of a folder */
-    if (text_of(text, end, "ETag", etag, sizeof etag) && *etag)
-        snprintf(entry.facts.etag, sizeof entry.facts.etag, *etag == '"' ? "%.250s" : "\"%.250s\"", etag);
-    entry.has_facts = *etag != '\0';
+    entry.has_facts = text_of(text, end, "ETag", etag, sizeof etag - 2) && *etag;
+    if (entry.has_facts && !weir_header_is_plain(etag))
+        return weir_err_set(err, -EBADMSG, "the bucket's list has an ETag with control characters; check the endpoint");
+    if (entry.has_facts)
+        snprintf(entry.facts.etag, sizeof entry.facts.etag, *etag == '"' ? "%.253s" : "\"%.253s\"", etag);
     return listed(user, &entry);
 }
 

@@ -15,6 +15,8 @@ enum {
     DEPTH_MAX = 16,
     FOLDERS_MAX = 100 * 1000,
     NAMES_MAX = 10 * 1000 * 1000,
+    PAGES_MAX = 100 * 1000,
+    EMPTY_PAGES_MAX = 1000,
     PAGE_MAX_BYTES = 8 << 20,
     FOLDER_MAX_BYTES = 2 << 20
 };
@@ -245,10 +247,32 @@ static int take_key(void *user, const struct weir_listed *listed)
     return report(w, url, NULL);
 }
 
+/* The pages of a list so far. */
+struct pages {
+    int n, empty;                     /* empty: those in a row without a name */
+    char marked[WEIR_LIST_TOKEN_MAX]; /* the token of page 1, 2, 4, 8 ... */
+};
+
+/* Checks that a list goes on to its end. A cycle of tokens of any length meets a marked one again. */
+static int check_page(struct walk *w, struct pages *pages, const char *token, bool is_empty)
+{
+    pages->n++;
+    pages->empty = is_empty ? pages->empty + 1 : 0;
+    if (*token && strcmp(token, pages->marked) == 0)
+        return weir_err_set(w->err, -EREMOTEIO, "the bucket's list repeats a page; " WEIR_SERVER_ADVICE);
+    if (*token && (pages->empty >= EMPTY_PAGES_MAX || pages->n >= PAGES_MAX))
+        return weir_err_set(w->err, -EREMOTEIO, "the bucket's list does not end: %d pages%s; " WEIR_SERVER_ADVICE,
+                            pages->empty >= EMPTY_PAGES_MAX ? pages->empty : pages->n,
+                            pages->empty >= EMPTY_PAGES_MAX ? " without a name" : "");
+    if ((pages->n & (pages->n - 1)) == 0)
+        memcpy(pages->marked, token, sizeof pages->marked);
+    return 0;
+}
+
 static int walk_s3(struct walk *w, const char *path)
 {
     char prefix[3 * WEIR_URL_MAX], token[WEIR_LIST_TOKEN_MAX] = "", encoded[3 * WEIR_LIST_TOKEN_MAX];
-    char last[WEIR_LIST_TOKEN_MAX];
+    struct pages pages = {0};
     char query[4 * WEIR_LIST_TOKEN_MAX + 3 * WEIR_URL_MAX], url[sizeof query + WEIR_URL_MAX],
         signed_path[WEIR_URL_HOST_MAX + 2];
     const struct weir_remote *r = w->remote;
@@ -270,15 +294,14 @@ static int walk_s3(struct walk *w, const char *path)
         snprintf(query, sizeof query, "%s%s%sencoding-type=url&list-type=2&prefix=%s",
                  *token ? "continuation-token=" : "", encoded, *token ? "&" : "", prefix);
         snprintf(url, sizeof url, "%s%s?%s", r->endpoint, signed_path, query);
-        memcpy(last, token, sizeof last);
+        int keys = w->keys;
         rc = weir_remote_get(w->remote, url, signed_path, query, PAGE_MAX_BYTES, &response);
         if (rc < 0)
             return weir_err_set(w->err, rc, "%s", response.err.text);
         rc = weir_listing_s3(response.body ? (const char *)response.body : "", response.bytes, token, take_key, w,
                              w->err);
         free(response.body);
-        if (rc == 0 && *token && strcmp(last, token) == 0)
-            rc = weir_err_set(w->err, -EREMOTEIO, "the bucket's list repeats a page; " WEIR_SERVER_ADVICE);
+        rc = rc < 0 ? rc : check_page(w, &pages, token, w->keys == keys);
     } while (rc == 0 && *token);
     return rc;
 }
