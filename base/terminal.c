@@ -3,6 +3,7 @@
 #include "base/text.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,27 @@ enum { UNSET, NARROW, WIDE };
 
 static atomic_int option_wide = UNSET;
 static FILE *_Atomic aside;
+
+static void (*print_notice)(const char *text);
+
+void weir_notice(const char *format, ...)
+{
+    char text[1024];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    weir_text_printable(text);
+    if (print_notice)
+        print_notice(text);
+    else
+        fprintf(stderr, "weir: %s\n", text);
+}
+
+void weir_notice_set(void (*print)(const char *text))
+{
+    print_notice = print;
+}
 
 void weir_terminal_set_wide(bool wide)
 {

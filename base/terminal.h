@@ -27,6 +27,12 @@ void weir_terminal_set_aside(FILE *aside);
 /* Returns whether to colour the output: `out` is a terminal, $TERM is not "dumb", and $NO_COLOR is unset or empty. */
 bool weir_terminal_has_colour(FILE *out);
 
+/* Prints "weir: TEXT" and a line end to standard error, by one call: what a user of the library should know although
+ * nothing failed. Thread-safe. */
+__attribute__((format(printf, 1, 2))) void weir_notice(const char *format, ...);
+/* Sets the function that prints instead. NULL = the default. Call it before other threads run. */
+void weir_notice_set(void (*print)(const char *text));
+
 /* Shortens the text to `width` columns by replacing its middle with "..". The last characters, which distinguish file
  * names, get two thirds of the space. Has no effect on shorter text. */
 void weir_text_shorten(char *text, int width);

@@ -1,5 +1,6 @@
 #include "base/terminal.h"
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "cli/sysinfo.h"
 #include "datasets/hdf5/h5_read.h"
 #include "weir/dataset.h"
@@ -207,8 +208,14 @@ static void watch_crashes(void)
         sigaction(crashes[i], &action, &before[i]);
 }
 
+static void print_notice(const char *text)
+{
+    fprintf(stderr, "%sweir: %s\n", weir_progress_erase(), text);
+}
+
 int main(int argc, char **argv)
 {
+    weir_notice_set(print_notice);
     hold_standard_descriptors();
     weir_commands_complete();
     watch_crashes();

@@ -147,6 +147,8 @@ static int ring_wait(void *user, uint32_t *tags, int *results, int max)
     gather(ring);
     int n = weir_client_wait(ring->http, responses, max < RESPONSES ? max : RESPONSES, WAIT_MS);
     ring->waited_ns = weir_clock_monotonic_ns();
+    if (n == 0)
+        weir_remote_report_quiet(ring->origin, ring->http);
     measure(ring, responses, n, ring->waited_ns);
     for (int i = 0; i < n; i++) {
         tags[i] = responses[i].tag;

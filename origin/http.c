@@ -1,5 +1,6 @@
 #include "origin/http.h"
 #include "base/shortage.h"
+#include "base/terminal.h"
 #include "base/threads.h"
 #include "origin/http_transfer_priv.h"
 #include "weir/recorder.h"
@@ -80,11 +81,11 @@ static void make_idle(struct weir_transfer *t)
 static void begin(struct weir_transfer *t)
 {
     struct weir_client_response *r = &t->response;
-    r->rc = t->easy || weir_transfer_open(t) ? weir_transfer_prepare(t) : weir_no_memory(&r->err);
+    r->rc = t->easy || weir_transfer_open(t) ? weir_transfer_prepare(t) : weir_client_shortage(&r->err);
     if (t->attempt > 1)
         weir_span(WEIR_STAGE_RETRY_PAUSE, t->end, t->begin);
     if (r->rc == 0 && !weir_events_add(&t->http->events, place_of(t), t->easy))
-        r->rc = weir_no_memory(&r->err);
+        r->rc = weir_client_shortage(&r->err);
     if (r->rc < 0) {
         finish(t);
         return;
@@ -149,6 +150,7 @@ static void end_attempt(struct weir_transfer *t, int code)
         return;
     }
     t->state = WEIR_TRANSFER_PAUSED;
+    snprintf(t->why, sizeof t->why, "%.*s", (int)strcspn(t->response.err.text, ";"), t->response.err.text);
     t->end = weir_clock_ticks();
     t->resume_ns = weir_clock_monotonic_ns() + weir_client_pause_ns(http->config.pause_ns, t->attempt,
                                                                     t->response.head.retry_after_s, next_random(http));
@@ -211,6 +213,8 @@ static bool must_stop(const struct weir_client *http)
 static int take_done(struct weir_client *http, struct weir_client_response *responses, int max)
 {
     int n = 0;
+    if (http->done)
+        http->quiet_ns = weir_clock_monotonic_ns();
     while (n < max && http->done) {
         struct weir_transfer *t = http->done;
         struct weir_client_response *r = &responses[n++];
@@ -230,6 +234,35 @@ static int take_done(struct weir_client *http, struct weir_client_response *resp
         http->ready--;
     }
     return n;
+}
+
+/* Returns the request in flight that has been tried most often, or NULL. */
+static const struct weir_transfer *most_tried(const struct weir_client *http)
+{
+    const struct weir_transfer *most = NULL;
+    for (int i = 0; i < http->config.depth; i++) {
+        const struct weir_transfer *t = &http->transfers[i];
+        bool waits = t->state == WEIR_TRANSFER_FLYING || t->state == WEIR_TRANSFER_PAUSED;
+        if (waits && (!most || t->attempt > most->attempt))
+            most = t;
+    }
+    return most;
+}
+
+void weir_client_report_quiet(const struct weir_client *http, _Atomic uint64_t *patience_ns, const char *what)
+{
+    bool waits = http->active + http->paused > 0;
+    uint64_t quiet_ns = waits ? weir_clock_monotonic_ns() - http->quiet_ns : 0, limit_ns = atomic_load(patience_ns);
+    if (quiet_ns < limit_ns || !waits || !atomic_compare_exchange_strong(patience_ns, &limit_ns, 4 * limit_ns))
+        return;
+    const struct weir_transfer *t = most_tried(http);
+    if (!t)
+        return;
+    what = what ? what : t->request.url;
+    weir_notice("%.*s: no usable response for %.0f s (attempt %d of %d%s%s); check the network and the server, or "
+                "interrupt the program",
+                (int)strcspn(what, "?"), what, (double)quiet_ns / 1e9, t->attempt, http->config.attempts,
+                *t->why ? "; the one before: " : "", t->why);
 }
 
 static int advance(struct weir_client *http, int wait_ms)
@@ -265,9 +298,12 @@ int weir_client_start(struct weir_client *http, const struct weir_client_request
     if (!t)
         return -EBUSY;
     http->idle = t->next;
+    if (http->active + http->paused == 0)
+        http->quiet_ns = weir_clock_monotonic_ns();
     t->request = *request;
     t->response = (struct weir_client_response){.tag = request->tag};
     t->attempt = 0;
+    t->why[0] = '\0';
     begin(t);
     return 0;
 }
@@ -314,8 +350,9 @@ int weir_client_open(struct weir_client **out, const struct weir_client_config *
         make_idle(&http->transfers[i]);
     }
     if (!ok) {
+        rc = weir_client_shortage(err); /* before closing gives some back */
         weir_client_close(&http);
-        return weir_no_memory(err);
+        return rc;
     }
     *out = http;
     return 0;

@@ -76,6 +76,9 @@ int weir_client_start(struct weir_client *http, const struct weir_client_request
 /* Waits at most wait_ms for completions; 0 = only looks. Stores at most max responses. Returns their number, or -errno.
  */
 int weir_client_wait(struct weir_client *http, struct weir_client_response *responses, int max, int wait_ms);
+/* If the client has waited for its next response for *patience_ns, quadruples that and prints a notice: what it waits
+ * for (NULL = the URL), for how long, and why the last attempt failed. Call it again after waits without a response. */
+void weir_client_report_quiet(const struct weir_client *http, _Atomic uint64_t *patience_ns, const char *what);
 /* Makes the requests in flight fail with -ECANCELED. */
 void weir_client_cancel(struct weir_client *http);
 /* Performs one request. No other one may be in flight. */

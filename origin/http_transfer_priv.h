@@ -34,12 +34,14 @@ struct weir_transfer {
     size_t capacity;            /* of response.body */
     char error[WEIR_TRANSFER_TEXT_BYTES], error_body[WEIR_TRANSFER_ERROR_BYTES];
     size_t error_bytes;
+    char why[WEIR_TRANSFER_TEXT_BYTES]; /* the error of the attempt before, without its advice */
 };
 
 struct weir_client {
     struct weir_client_config config;
     struct weir_events events;
     struct weir_transfer *transfers, *idle, *done, **done_end;
+    uint64_t quiet_ns;         /* when the wait for the next response began */
     bool has_answered;         /* a server has sent a head */
     int active, paused, ready; /* numbers of transfers in flight, paused, and done */
     uint64_t random;

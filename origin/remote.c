@@ -11,83 +11,8 @@
 #include <strings.h>
 #include <time.h>
 
-enum { EARLY_S = 300, AGAIN_S = 10, SLICE_MS = 100 };
-
-/* ---- signatures ---- */
-
-/* Writes the headers of a signed request. Called with remote->secrets held. */
-static int sign(struct weir_remote *r, const struct weir_signed *s, struct weir_client_headers *out,
-                struct weir_err *err)
-{
-    char date[WEIR_S3_DATE], headers[WEIR_S3_TOKEN_MAX + 1024], authorization[WEIR_S3_KEY_MAX + 512];
-    const char *token = r->credentials.token;
-    weir_s3_date((int64_t)time(NULL), date);
-    snprintf(headers, sizeof headers, "host:%s\nx-amz-content-sha256:%s\nx-amz-date:%s\n%s%s%s", r->host,
-             weir_s3_empty_hash, date, *token ? "x-amz-security-token:" : "", token, *token ? "\n" : "");
-    const struct weir_s3_request request = {
-        .method = s->method,
-        .path = s->path,
-        .query = s->query,
-        .headers = headers,
-        .names = *token ? "host;x-amz-content-sha256;x-amz-date;x-amz-security-token"
-                        : "host;x-amz-content-sha256;x-amz-date",
-        .payload_hash = weir_s3_empty_hash,
-        .region = r->region,
-        .service = "s3",
-        .date = date,
-    };
-    int rc = weir_s3_sign(&request, &r->credentials, &r->day, authorization, sizeof authorization, err);
-    enum { LINE = sizeof out->lines[0] };
-    if (rc == 0) {
-        snprintf(out->lines[out->n++], LINE, "x-amz-content-sha256: %s", weir_s3_empty_hash);
-        snprintf(out->lines[out->n++], LINE, "x-amz-date: %s", date);
-        snprintf(out->lines[out->n++], LINE, "Authorization: %s", authorization);
-        if (*token)
-            snprintf(out->lines[out->n++], LINE, "x-amz-security-token: %s", token);
-    }
-    if (*token)
-        explicit_bzero(headers, sizeof headers);
-    return rc;
-}
-
-/* Finds credentials if there are none, or they expire soon. Those that are still valid are used if that fails, and it
- * is tried again after a while. Called with remote->secrets held. */
-static int renew(struct weir_remote *r, struct weir_err *err)
-{
-    struct weir_s3_credentials found;
-    int64_t now_s = (int64_t)time(NULL), expires_s = r->credentials.expires_s;
-    bool valid = r->has_credentials && (expires_s == 0 || expires_s > now_s);
-    if (valid && (expires_s == 0 || expires_s >= now_s + EARLY_S || now_s < r->renew_s))
-        return 0;
-    struct weir_err why = WEIR_ERR_NONE;
-    int rc = weir_s3_credentials_find(&found, &why);
-    if (rc == 0)
-        r->credentials = found;
-    weir_s3_credentials_wipe(&found);
-    r->renew_s = now_s + AGAIN_S;
-    r->has_credentials = rc == 0 || valid;
-    return r->has_credentials ? 0 : weir_err_set(err, rc, "%s", why.text);
-}
-
-static int prepare(void *user, struct weir_client_headers *headers, struct weir_err *err)
-{
-    const struct weir_signed *s = user;
-    struct weir_remote *r = s->remote;
-    pthread_mutex_lock(&r->secrets);
-    int rc = renew(r, err);
-    if (rc == 0)
-        rc = sign(r, s, headers, err);
-    pthread_mutex_unlock(&r->secrets);
-    return rc;
-}
-
-void weir_remote_set_signature(struct weir_client_request *request, const struct weir_signed *s)
-{
-    bool is_signed = s->remote->is_s3 && !s->remote->anonymous;
-    request->prepare = is_signed ? prepare : NULL;
-    request->user = (void *)s;
-    request->has_secrets = is_signed;
-}
+enum { SLICE_MS = 100 };
+static const uint64_t PATIENCE_NS = (uint64_t)10 * 1000 * 1000 * 1000;
 
 /* ---- requests ---- */
 
@@ -114,14 +39,27 @@ static void give_client(struct weir_remote *r, struct weir_client *http)
     weir_client_close(&http);
 }
 
+bool weir_remote_stopped(void *remote)
+{
+    struct weir_remote *r = remote;
+    if (r->interrupted && pthread_equal(pthread_self(), r->owner) && r->interrupted(r->user))
+        atomic_store(&r->stop, true);
+    return atomic_load(&r->stop);
+}
+
+void weir_remote_report_quiet(struct weir_origin *origin, const struct weir_client *http)
+{
+    weir_client_report_quiet(http, &((struct weir_remote *)origin)->patience_ns, NULL);
+}
+
 int weir_remote_wait(struct weir_remote *r, struct weir_client *http, struct weir_client_response *responses, int max)
 {
     for (;;) {
         int n = weir_client_wait(http, responses, max, SLICE_MS);
         if (n != 0)
             return n;
-        if (r->interrupted && pthread_equal(pthread_self(), r->owner) && r->interrupted(r->user))
-            atomic_store(&r->stop, true);
+        weir_remote_stopped(r);
+        weir_remote_report_quiet(&r->origin, http);
     }
 }
 
@@ -438,7 +376,9 @@ static int set_s3(struct weir_remote *r, const struct weir_url *url, const struc
 {
     const char *endpoint = endpoint_of(config);
     snprintf(r->bucket, sizeof r->bucket, "%.*s", (int)url->host_length, url->host);
-    weir_s3_region(r->region);
+    int rc = weir_s3_region(r->region, err);
+    if (rc < 0)
+        return rc;
     if (endpoint)
         return set_endpoint(r, endpoint, err);
     const char *suffix = strncmp(r->region, "cn-", 3) == 0 ? ".cn" : "";
@@ -466,6 +406,7 @@ int weir_remote_open(struct weir_origin **out, const char *text, const struct we
     pthread_mutex_init(&r->secrets, NULL);
     r->is_s3 = url.is_s3;
     r->anonymous = config->anonymous;
+    r->patience_ns = config->patience_ns ? config->patience_ns : PATIENCE_NS;
     snprintf(r->host, sizeof r->host, "%.*s", (int)url.host_length, url.host);
     rc = url.is_s3 ? set_s3(r, &url, config, err) : 0;
     if (rc == 0 && config->cache)

@@ -9,6 +9,7 @@ struct weir_remote_config {
     const char *endpoint; /* of S3: a URL; NULL = the environment, or AWS */
     bool anonymous;       /* does not sign requests to S3 */
     const char *cache;    /* "DIR[:SIZE]" for copies on disk (disk_cache.h); NULL = none */
+    uint64_t patience_ns; /* a wait for the server is reported after it, and again after 4 and 16 times; 0: 10 s */
 };
 
 /* Opens an origin for this URL and others of its server or bucket. */
@@ -50,6 +51,8 @@ struct weir_object;
 /* Returns the object of a file that has this identity. Returns NULL with err if it changed or cannot be found. */
 struct weir_object *weir_remote_object(struct weir_origin *origin, const char *path, const struct weir_file_id *id,
                                        struct weir_err *err);
+/* Calls weir_client_report_quiet. */
+void weir_remote_report_quiet(struct weir_origin *origin, const struct weir_client *http);
 /* Opens a client with `depth` requests in flight. */
 int weir_remote_client(struct weir_origin *origin, struct weir_client **http, int depth, struct weir_err *err);
 /* Prepares a request for a range of an object, which must not be empty. */

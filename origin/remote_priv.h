@@ -36,6 +36,7 @@ struct weir_remote {
     struct weir_client_counts counts;
     struct weir_disk_cache *cache; /* NULL = none */
     _Atomic bool stop;
+    _Atomic uint64_t patience_ns; /* a longer wait without a response is reported */
     bool (*interrupted)(void *user);
     void *user;
     pthread_t owner;      /* the thread that may call interrupted */
@@ -72,6 +73,8 @@ void weir_remote_set_signature(struct weir_client_request *request, const struct
 /* Performs one request. Returns response->rc. */
 int weir_remote_perform(struct weir_remote *remote, const struct weir_client_request *request,
                         struct weir_client_response *response);
+/* Polls the program's callback on the thread that may call it. Returns whether the origin is cancelled. */
+bool weir_remote_stopped(void *remote);
 /* Waits for completions, like weir_client_wait. Polls the program's callback on the thread that may call it. */
 int weir_remote_wait(struct weir_remote *remote, struct weir_client *http, struct weir_client_response *responses,
                      int max);

@@ -1,5 +1,6 @@
 #include "origin/s3_credentials.h"
 #include "base/shortage.h"
+#include "base/text.h"
 #include "origin/http.h"
 
 #include <errno.h>
@@ -10,7 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { FILE_MAX_BYTES = 1 << 20, ANSWER_MAX_BYTES = 64 << 10, VALUE_MAX = 4096 };
+enum { FILE_MAX_BYTES = 1 << 20, ANSWER_MAX_BYTES = 64 << 10, VALUE_MAX = 4096, WAIT_MS = 100 };
+
+static const uint64_t PATIENCE_NS = (uint64_t)10 * 1000 * 1000 * 1000;
 
 static const char *variable(const char *name)
 {
@@ -35,10 +38,10 @@ static int take(struct weir_s3_credentials *c, const char *id, const char *secre
     if (!id || !secret || !*id || !*secret)
         return weir_err_set(err, -EACCES, "%s: lacks the access key or its secret", where);
     if (set(c->key_id, sizeof c->key_id, id) && set(c->secret, sizeof c->secret, secret) &&
-        set(c->token, sizeof c->token, token) && !strpbrk(id, "\r\n") && !strpbrk(secret, "\r\n") &&
-        !strpbrk(token ? token : "", "\r\n"))
+        set(c->token, sizeof c->token, token) && weir_header_is_plain(id) && weir_header_is_plain(secret) &&
+        weir_header_is_plain(c->token))
         return 0;
-    return weir_err_set(err, -EACCES, "%s: a key is too long or has line breaks", where);
+    return weir_err_set(err, -EACCES, "%s: a key is too long or has control characters", where);
 }
 
 int64_t weir_s3_time(const char *text)
@@ -88,16 +91,19 @@ static size_t line_length(const char *at, const char **next)
 bool weir_ini_find(const char *text, const char *section, const char *key, char *value, size_t size)
 {
     bool inside = false;
-    size_t section_length = strlen(section), key_length = strlen(key);
+    size_t section_length = strlen(section), key_length = key ? strlen(key) : 0;
     for (const char *line = text, *next; *line; line = next) {
         size_t n = line_length(line, &next);
         if (n == 0 || *line == '#' || *line == ';' || *line == ' ' || *line == '\t')
             continue;
         if (*line == '[') {
             inside = n == section_length + 2 && strncmp(line + 1, section, section_length) == 0 && line[n - 1] == ']';
+            if (inside && !key)
+                return true;
             continue;
         }
-        const char *after = n > key_length && strncmp(line, key, key_length) == 0 ? skip_blanks(line + key_length) : "";
+        const char *after =
+            key && n > key_length && strncmp(line, key, key_length) == 0 ? skip_blanks(line + key_length) : "";
         if (!inside || *after != '=')
             continue;
         const char *begin = skip_blanks(after + 1);
@@ -145,12 +151,14 @@ static void wipe(char *text)
 struct files {
     char *credentials, *config;
     char profile[128], section[160]; /* section: of config */
+    bool is_named;                   /* the environment names the profile */
 };
 
 static void open_files(struct files *f)
 {
     const char *profile = variable("AWS_PROFILE");
     profile = profile ? profile : variable("AWS_DEFAULT_PROFILE");
+    f->is_named = profile != NULL;
     snprintf(f->profile, sizeof f->profile, "%.127s", profile ? profile : "default");
     snprintf(f->section, sizeof f->section, "%s%s", strcmp(f->profile, "default") == 0 ? "" : "profile ", f->profile);
     f->credentials = read_text("AWS_SHARED_CREDENTIALS_FILE", "credentials");
@@ -169,49 +177,67 @@ static bool find(const struct files *f, const char *key, char value[VALUE_MAX])
            (f->config && weir_ini_find(f->config, f->section, key, value, VALUE_MAX));
 }
 
-void weir_s3_region(char region[WEIR_S3_REGION_MAX])
+int weir_s3_region(char region[WEIR_S3_REGION_MAX], struct weir_err *err)
 {
+    static const char *const variables[] = {"AWS_REGION", "AWS_DEFAULT_REGION"};
     struct files f;
     char value[VALUE_MAX];
-    const char *given = variable("AWS_REGION");
-    given = given ? given : variable("AWS_DEFAULT_REGION");
+    const char *given = NULL, *where = "region of the AWS profile";
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0] && !given; i++)
+        if ((given = variable(variables[i])) != NULL)
+            where = variables[i];
     if (!given) {
         open_files(&f);
-        given = find(&f, "region", value) ? value : NULL;
+        given = find(&f, "region", value) ? value : "us-east-1";
         close_files(&f);
     }
-    bool fits = given && strlen(given) < WEIR_S3_REGION_MAX &&
-                strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == strlen(given);
-    snprintf(region, WEIR_S3_REGION_MAX, "%.63s", fits ? given : "us-east-1");
+    if (strlen(given) >= WEIR_S3_REGION_MAX ||
+        strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != strlen(given))
+        return weir_err_set(err, -EINVAL, "%s: is not the name of a region, such as us-east-1; correct it", where);
+    snprintf(region, WEIR_S3_REGION_MAX, "%s", given);
+    return 0;
 }
 
-/* Runs the command of credential_process, which the user has configured, as AWS's own programs do. */
-static int from_process(struct weir_s3_credentials *c, const char *command, struct weir_err *err)
+static int from_process(struct weir_s3_credentials *c, const char *command, const struct weir_waiter *waiter,
+                        struct weir_err *err)
 {
-    static const char where[] = "credential_process";
     char *text = malloc(ANSWER_MAX_BYTES);
-    FILE *pipe = text ? popen(command, "re") : NULL;
-    size_t n = pipe ? fread(text, 1, ANSWER_MAX_BYTES, pipe) : 0;
-    int status = pipe ? pclose(pipe) : -1;
-    int rc = 0;
     if (!text)
         return weir_no_memory(err);
-    if (status != 0 || n == 0 || n == ANSWER_MAX_BYTES)
-        rc = weir_err_set(err, -EACCES, "%s of the AWS profile failed; run it yourself to see why", where);
-    else
-        rc = weir_s3_credentials_json(c, text, n, where, err);
+    int rc = weir_process_output(command, WEIR_PROCESS_LIMIT_S, waiter, text, ANSWER_MAX_BYTES, err);
+    if (rc >= 0)
+        rc = weir_s3_credentials_json(c, text, (size_t)rc, "credential_process of the AWS profile", err);
     explicit_bzero(text, ANSWER_MAX_BYTES);
     free(text);
     return rc;
 }
 
+/* AWS_PROFILE names a section of one of the files. */
+static int check_profile(const struct files *f, struct weir_err *err)
+{
+    char name[sizeof f->profile];
+    bool exists = !f->is_named || (f->credentials && weir_ini_find(f->credentials, f->profile, NULL, NULL, 0)) ||
+                  (f->config && weir_ini_find(f->config, f->section, NULL, NULL, 0));
+    if (exists)
+        return 0;
+    memcpy(name, f->profile, sizeof name);
+    weir_text_printable(name);
+    return weir_err_set(err, -EACCES,
+                        "AWS_PROFILE: no profile %s in ~/.aws/credentials or ~/.aws/config; correct the name, or unset "
+                        "the variable",
+                        name);
+}
+
 /* Returns 1 if the profile has no credentials. */
-static int from_files(struct weir_s3_credentials *c, const struct files *f, struct weir_err *err)
+static int from_files(struct weir_s3_credentials *c, const struct files *f, const struct weir_waiter *waiter,
+                      struct weir_err *err)
 {
     static const char *const unsupported[] = {"sso_session", "sso_start_url", "role_arn", "web_identity_token_file"};
     char id[VALUE_MAX], secret[VALUE_MAX], token[VALUE_MAX], command[VALUE_MAX], other[VALUE_MAX];
+    int rc = check_profile(f, err);
+    if (rc < 0)
+        return rc;
     bool keys = find(f, "aws_access_key_id", id) && find(f, "aws_secret_access_key", secret);
-    int rc = 1;
     if (keys) {
         rc = take(c, id, secret, find(f, "aws_session_token", token) ? token : NULL, "AWS profile", err);
         explicit_bzero(secret, sizeof secret);
@@ -219,7 +245,7 @@ static int from_files(struct weir_s3_credentials *c, const struct files *f, stru
         return rc;
     }
     if (find(f, "credential_process", command))
-        return from_process(c, command, err);
+        return from_process(c, command, waiter, err);
     for (size_t i = 0; i < sizeof unsupported / sizeof unsupported[0]; i++)
         if (find(f, unsupported[i], other))
             return weir_err_set(
@@ -227,26 +253,42 @@ static int from_files(struct weir_s3_credentials *c, const struct files *f, stru
                 "AWS profile %s: %s is not supported; run `aws configure export-credentials --profile %s "
                 "--format env` and set the variables that it prints",
                 f->profile, unsupported[i], f->profile);
-    return rc;
+    return 1;
 }
 
 /* ---- services ---- */
 
+/* Waits for the only request of the client. */
+static int await_answer(struct weir_client *http, const struct weir_waiter *waiter,
+                        struct weir_client_response *response)
+{
+    _Atomic uint64_t patience_ns = PATIENCE_NS;
+    int n;
+    while ((n = weir_client_wait(http, response, 1, WAIT_MS)) == 0) {
+        if (weir_waiter_stopped(waiter))
+            weir_client_cancel(http);
+        weir_client_report_quiet(http, &patience_ns, "the service of credentials for S3");
+    }
+    return n < 0 ? weir_err_set(&response->err, n, "%s", strerror(-n)) : response->rc;
+}
+
 /* Gets a text from a service of credentials. The caller wipes and frees *text. */
-static int get(const char *url, const char *method, const char *header, char **text, size_t *n, struct weir_err *err)
+static int get(const char *url, const char *method, const char *header, const struct weir_waiter *waiter, char **text,
+               size_t *n, struct weir_err *err)
 {
     struct weir_client *http;
     const struct weir_client_config config = {
         .depth = 1, .attempts = 2, .connect_s = 1, .stall_s = 2, .no_proxy = true};
     struct weir_client_request request = {.url = url, .put = method, .has_secrets = true};
-    struct weir_client_response response;
+    struct weir_client_response response = {.rc = 0};
     request.wanted.limit = ANSWER_MAX_BYTES;
     request.header = header;
     *text = NULL;
     int rc = weir_client_open(&http, &config, err);
     if (rc < 0)
         return rc;
-    rc = weir_client_do(http, &request, &response);
+    rc = weir_client_start(http, &request);
+    rc = rc < 0 ? rc : await_answer(http, waiter, &response);
     weir_client_close(&http);
     if (rc < 0)
         return weir_err_set(err, rc, "%s", response.err.text);
@@ -274,7 +316,7 @@ static bool is_local(const char *url)
 }
 
 /* Returns 1 if no container service is named. */
-static int from_container(struct weir_s3_credentials *c, struct weir_err *err)
+static int from_container(struct weir_s3_credentials *c, const struct weir_waiter *waiter, struct weir_err *err)
 {
     const char *full = variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
     const char *relative = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
@@ -288,9 +330,9 @@ static int from_container(struct weir_s3_credentials *c, struct weir_err *err)
     if (!local)
         return weir_err_set(err, -EACCES,
                             "AWS_CONTAINER_CREDENTIALS_FULL_URI: must be https or an address of this machine");
-    if (token && !strpbrk(token, "\r\n"))
+    if (token)
         snprintf(header, sizeof header, "Authorization: %s", token);
-    int rc = get(url, NULL, *header ? header : NULL, &text, &n, err);
+    int rc = get(url, NULL, *header ? header : NULL, waiter, &text, &n, err);
     explicit_bzero(header, sizeof header);
     if (rc < 0) {
         weir_err_prefix(err, "credentials of the container");
@@ -302,7 +344,7 @@ static int from_container(struct weir_s3_credentials *c, struct weir_err *err)
 }
 
 /* Asks the metadata service of an EC2 instance, with a session token (IMDSv2). Returns 1 if there is none. */
-static int from_instance(struct weir_s3_credentials *c, struct weir_err *err)
+static int from_instance(struct weir_s3_credentials *c, const struct weir_waiter *waiter, struct weir_err *err)
 {
     static const char roles[] = "/latest/meta-data/iam/security-credentials/";
     const char *endpoint = variable("AWS_EC2_METADATA_SERVICE_ENDPOINT"), *off = variable("AWS_EC2_METADATA_DISABLED");
@@ -313,15 +355,16 @@ static int from_instance(struct weir_s3_credentials *c, struct weir_err *err)
         return 1;
     endpoint = endpoint ? endpoint : "http://169.254.169.254";
     snprintf(url, sizeof url, "%s/latest/api/token", endpoint);
-    if (get(url, "PUT", "X-aws-ec2-metadata-token-ttl-seconds: 21600", &token, &n, &why) < 0)
-        return 1;
+    int rc = get(url, "PUT", "X-aws-ec2-metadata-token-ttl-seconds: 21600", waiter, &token, &n, &why);
+    if (rc < 0)
+        return rc == -ECANCELED ? weir_err_set(err, rc, "%s", why.text) : 1;
     snprintf(header, sizeof header, "X-aws-ec2-metadata-token: %.*s", (int)strcspn(token, "\r\n"), token);
     wipe(token);
     snprintf(url, sizeof url, "%s%s", endpoint, roles);
-    int rc = get(url, NULL, header, &role, &n, &why);
+    rc = get(url, NULL, header, waiter, &role, &n, &why);
     if (rc == 0) {
         snprintf(url, sizeof url, "%s%s%.*s", endpoint, roles, (int)strcspn(role, "\r\n/?#"), role);
-        rc = get(url, NULL, header, &text, &n, &why);
+        rc = get(url, NULL, header, waiter, &text, &n, &why);
     }
     if (rc == 0)
         rc = weir_s3_credentials_json(c, text, n, "the instance's metadata service", &why);
@@ -331,7 +374,7 @@ static int from_instance(struct weir_s3_credentials *c, struct weir_err *err)
     return rc == 0 ? 0 : weir_err_set(err, rc, "the instance's metadata service: %s", why.text);
 }
 
-int weir_s3_credentials_find(struct weir_s3_credentials *c, struct weir_err *err)
+int weir_s3_credentials_find(struct weir_s3_credentials *c, const struct weir_waiter *waiter, struct weir_err *err)
 {
     memset(c, 0, sizeof *c);
     const char *id = variable("AWS_ACCESS_KEY_ID");
@@ -339,12 +382,12 @@ int weir_s3_credentials_find(struct weir_s3_credentials *c, struct weir_err *err
         return take(c, id, variable("AWS_SECRET_ACCESS_KEY"), variable("AWS_SESSION_TOKEN"), "environment", err);
     struct files f;
     open_files(&f);
-    int rc = from_files(c, &f, err);
+    int rc = from_files(c, &f, waiter, err);
     close_files(&f);
     if (rc == 1)
-        rc = from_container(c, err);
+        rc = from_container(c, waiter, err);
     if (rc == 1)
-        rc = from_instance(c, err);
+        rc = from_instance(c, waiter, err);
     if (rc == 1)
         rc = weir_err_set(err, -EACCES,
                           "no credentials for S3: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write "

@@ -2,20 +2,22 @@
 #ifndef WEIR_ORIGIN_S3_CREDENTIALS_H
 #define WEIR_ORIGIN_S3_CREDENTIALS_H
 
+#include "origin/s3_process.h"
 #include "origin/s3_sign.h"
 
 /* Finds credentials: environment, ~/.aws/credentials and ~/.aws/config (AWS_PROFILE), credential_process, the address
  * in AWS_CONTAINER_CREDENTIALS_*, the machine's metadata service (IMDSv2). Returns 0, or a negative code with err,
- * which contains no secret. */
-int weir_s3_credentials_find(struct weir_s3_credentials *credentials, struct weir_err *err);
+ * which contains no secret: -ECANCELED if the waiter ended it. waiter: NULL = nobody. */
+int weir_s3_credentials_find(struct weir_s3_credentials *credentials, const struct weir_waiter *waiter,
+                             struct weir_err *err);
 
-/* Finds the region: AWS_REGION, AWS_DEFAULT_REGION, the profile, or "us-east-1". */
-void weir_s3_region(char region[WEIR_S3_REGION_MAX]);
+/* Finds the region: AWS_REGION, AWS_DEFAULT_REGION, the profile, or "us-east-1". Returns 0, or -EINVAL with err. */
+int weir_s3_region(char region[WEIR_S3_REGION_MAX], struct weir_err *err);
 
 /* ---- parts, for tests and fuzzing ---- */
 
 /* Finds a key in a section of an INI file ("[default]" in the file of credentials, "[profile NAME]" in config). Returns
- * false if it is missing or too long. */
+ * false if it is missing or too long. key NULL: returns whether the section exists. */
 bool weir_ini_find(const char *text, const char *section, const char *key, char *value, size_t size);
 
 /* Parses {"AccessKeyId":..., "SecretAccessKey":..., "SessionToken" or "Token":..., "Expiration":...}. where: for the

@@ -1,4 +1,5 @@
 /* The client against servers that break the rules. */
+#include "base/terminal.h"
 #include "origin/http.h"
 #include "origin/remote.h"
 #include "origin/source.h"
@@ -9,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define RANGE_HEAD                                                                                                     \
@@ -133,6 +135,103 @@ Test(http, an_endless_head_ends)
     static const struct script_answer endless[] = {
         {"HTTP/1.1 100 Continue\r\nX: 0123456789\r\n\r\n", 0, SCRIPT_ENDLESS}};
     expect(endless, 1, -EREMOTEIO, 1, "head");
+}
+
+Test(http, a_line_beyond_the_limit_of_libcurl)
+{
+    static char line[300 << 10];
+    memset(line, 'x', sizeof line - 1);
+    memcpy(line, "HTTP/1.1 206 x\r\nX: ", 19);
+    const struct script_answer long_line[] = {{line, 0, SCRIPT_CLOSE}};
+    expect(long_line, 1, -EREMOTEIO, 1, "the head of the server's response exceeds 64 KiB");
+}
+
+/* Lines after a body of chunks. */
+Test(http, trailers_change_nothing_and_are_bounded)
+{
+#define CHUNKED                                                                                                        \
+    "HTTP/1.1 206 x\r\nContent-Range: bytes 10-19/100\r\nTransfer-Encoding: chunked\r\nETag: \"v1\"\r\n\r\n"           \
+    "a\r\n0123456789\r\n0\r\n"
+    static char lines[100 << 10];
+    size_t n = (size_t)snprintf(lines, sizeof lines, CHUNKED);
+    while (n < sizeof lines - 200)
+        n += (size_t)snprintf(lines + n, sizeof lines - n, "X: %0100d\r\n", 0);
+    snprintf(lines + n, sizeof lines - n, "\r\n");
+    const struct script_answer other[] = {
+        {CHUNKED "ETag: \"v2\"\r\nContent-Range: bytes 0-1/2\r\nContent-Length: 7\r\n\r\n", 0, SCRIPT_KEEP}};
+    const struct script_answer huge[] = {{lines, 0, SCRIPT_KEEP}};
+    struct outcome o;
+    request(&o, other, 1, false);
+    cr_assert(o.response.rc == 0 && !o.response.head.bad, "%s", o.response.err.text);
+    cr_assert_str_eq(o.response.head.etag, "\"v1\"");
+    expect(huge, 1, -EREMOTEIO, 1, "head");
+}
+
+Test(http, a_long_pause_is_not_waited_for)
+{
+    static const char *const pauses[] = {"86400", "100000000", "99999999999999999999999999"};
+    for (int i = 0; i < COUNT(pauses); i++) {
+        char text[128];
+        snprintf(text, sizeof text, "HTTP/1.1 503 x\r\nRetry-After: %s\r\nContent-Length: 0\r\n\r\n", pauses[i]);
+        const struct script_answer later[] = {{text, 0, SCRIPT_KEEP}};
+        expect(later, 1, -EREMOTEIO, 1, "limits requests");
+    }
+    static const struct script_answer negative[] = {
+        {"HTTP/1.1 503 x\r\nRetry-After: -1\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}, {RANGE, 0, SCRIPT_KEEP}};
+    expect(negative, 2, 0, 2, NULL);
+}
+
+Test(http, a_validator_adds_no_lines)
+{
+    static const char *const etags[] = {"\"v1\"\r\nX-More: 1", "\"v1\nX-More: 1\"", "\"\t\"", "\"\x7f\""};
+    static const struct script_answer good[] = {{RANGE, 0, SCRIPT_KEEP}};
+    for (int i = 0; i < COUNT(etags); i++) {
+        struct weir_remote_facts facts = {.size_bytes = 100};
+        struct weir_client *http;
+        struct weir_client_response response;
+        struct weir_err err = WEIR_ERR_NONE;
+        uint8_t bytes[10];
+        char url[64];
+        snprintf(facts.etag, sizeof facts.etag, "%s", etags[i]);
+        snprintf(url, sizeof url, "http://127.0.0.1:%d/x", script_start(good, 1));
+        cr_assert_eq(weir_client_open(&http, &(struct weir_client_config){.depth = 1, .no_proxy = true}, &err), 0);
+        const struct weir_client_request r = {
+            .url = url, .wanted = {.offset = 10, .length = 10, .file = &facts}, .to = bytes};
+        cr_assert_eq(weir_client_do(http, &r, &response), -EINVAL, "%s", response.err.text);
+        cr_assert(strstr(response.err.text, "If-Match has control characters"), "%s", response.err.text);
+        cr_assert_eq(script_requests(), 0);
+        weir_client_close(&http);
+        script_stop();
+    }
+}
+
+Test(http, missing_descriptors_are_named)
+{
+    static const struct script_answer good[] = {{RANGE, 0, SCRIPT_KEEP}};
+    const struct weir_client_config config = {.depth = 1, .attempts = 2, .pause_ns = 1000, .no_proxy = true};
+    struct weir_client *http, *other;
+    struct weir_client_response response;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct rlimit all, few;
+    uint8_t bytes[10];
+    char url[64];
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/x", script_start(good, 1));
+    cr_assert_eq(weir_client_open(&http, &config, &err), 0, "%s", err.text);
+    int next = dup(0);
+    close(next);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &all), 0);
+    few = (struct rlimit){(rlim_t)next, all.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const struct weir_client_request r = {
+        .url = url, .wanted = {.offset = 10, .length = 10, .file = &file}, .to = bytes};
+    weir_client_do(http, &r, &response);
+    int rc = weir_client_open(&other, &config, &err);
+    setrlimit(RLIMIT_NOFILE, &all);
+    cr_assert_eq(response.rc, -EMFILE, "%s", response.err.text);
+    cr_assert(strstr(response.err.text, "ulimit -n"), "%s", response.err.text);
+    cr_assert(rc == -EMFILE && strstr(err.text, "ulimit -n"), "%s", err.text);
+    weir_client_close(&http);
+    script_stop();
 }
 
 Test(http, credentials_are_not_sent_to_another_address)
@@ -270,6 +369,50 @@ Test(http, a_wait_ends_when_it_is_cancelled)
     pthread_join(thread, NULL);
     weir_origin_close(&origin);
     script_stop();
+}
+
+static char noticed[1024];
+static _Atomic int notices;
+
+static void note(const char *text)
+{
+    snprintf(noticed, sizeof noticed, "%s", text);
+    notices++;
+}
+
+static void *cancel_after_notice(void *user)
+{
+    struct weir_origin *origin = user;
+    while (notices == 0)
+        usleep(1000);
+    origin->ops->cancel(origin);
+    return NULL;
+}
+
+/* A server that says nothing, and one that fails again and again. */
+Test(http, a_long_wait_is_reported)
+{
+    static const struct script_answer silent[] = {{"", 0, SCRIPT_HANG}};
+    static const struct script_answer failing[] = {{"HTTP/1.1 500 x\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}};
+    weir_notice_set(note);
+    for (int fails = 0; fails < 2; fails++) {
+        struct weir_origin *origin;
+        struct weir_err err = WEIR_ERR_NONE;
+        struct weir_file_id id;
+        pthread_t thread;
+        char url[64];
+        notices = 0;
+        snprintf(url, sizeof url, "http://127.0.0.1:%d/x.weir", script_start(fails ? failing : silent, 1));
+        const struct weir_remote_config config = {.patience_ns = fails ? 500 * 1000 * 1000 : 1000};
+        cr_assert_eq(weir_remote_open(&origin, url, &config, &err), 0, "%s", err.text);
+        pthread_create(&thread, NULL, cancel_after_notice, origin);
+        cr_assert_eq(origin->ops->identify(origin, url, &id, &err), -ECANCELED, "%s", err.text);
+        pthread_join(thread, NULL);
+        cr_assert(strncmp(noticed, url, strlen(url)) == 0 && strstr(noticed, "no usable response for"), "%s", noticed);
+        cr_assert(!fails || strstr(noticed, "the server fails with status 500"), "%s", noticed);
+        weir_origin_close(&origin);
+        script_stop();
+    }
 }
 
 Test(http, a_source_reads_blocks_once)

@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -386,26 +387,95 @@ Test(remote_text, the_order_of_credentials)
                         "[profile p]\ncredential_process=echo "
                         "'{\"AccessKeyId\":\"PROCESS\",\"SecretAccessKey\":\"s\"}'\n[profile sso]\nsso_session=x\n"
                         "[profile broken]\ncredential_process=exit 3\n");
-    cr_assert_eq(weir_s3_credentials_find(&c, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_s3_credentials_find(&c, NULL, &err), 0, "%s", err.text);
     cr_assert_str_eq(c.key_id, "FILE");
-    weir_s3_region(region);
+    cr_assert_eq(weir_s3_region(region, &err), 0, "%s", err.text);
     cr_assert_str_eq(region, "eu-north-1");
     setenv("AWS_PROFILE", "p", 1);
-    cr_assert_eq(weir_s3_credentials_find(&c, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_s3_credentials_find(&c, NULL, &err), 0, "%s", err.text);
     cr_assert_str_eq(c.key_id, "PROCESS");
     setenv("AWS_PROFILE", "sso", 1);
-    cr_assert_eq(weir_s3_credentials_find(&c, &err), -ENOTSUP);
+    cr_assert_eq(weir_s3_credentials_find(&c, NULL, &err), -ENOTSUP);
     cr_assert(strstr(err.text, "sso_session"));
     err = WEIR_ERR_NONE;
     setenv("AWS_PROFILE", "broken", 1);
-    cr_assert_eq(weir_s3_credentials_find(&c, &err), -EACCES);
+    cr_assert_eq(weir_s3_credentials_find(&c, NULL, &err), -EACCES);
     err = WEIR_ERR_NONE;
-    setenv("AWS_PROFILE", "none", 1);
-    cr_assert_eq(weir_s3_credentials_find(&c, &err), -EACCES);
+    setenv("AWS_PROFILE", "none\n", 1);
+    cr_assert_eq(weir_s3_credentials_find(&c, NULL, &err), -EACCES);
+    cr_assert(strstr(err.text, "AWS_PROFILE: no profile none? in "), "%s", err.text);
+    err = WEIR_ERR_NONE;
+    setenv("AWS_REGION", "eu-west-1\nx", 1);
+    cr_assert_eq(weir_s3_region(region, &err), -EINVAL);
+    cr_assert(strstr(err.text, "AWS_REGION: is not the name of a region"), "%s", err.text);
     setenv("AWS_ACCESS_KEY_ID", "ENV", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "s", 1);
     setenv("AWS_SESSION_TOKEN", "t", 1);
     err = WEIR_ERR_NONE;
-    cr_assert_eq(weir_s3_credentials_find(&c, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_s3_credentials_find(&c, NULL, &err), 0, "%s", err.text);
     cr_assert(strcmp(c.key_id, "ENV") == 0 && strcmp(c.token, "t") == 0);
+}
+
+/* ---- credential_process ---- */
+
+Test(remote_text, a_command_is_split_like_python_s_shlex)
+{
+    static const struct {
+        const char *command, *words; /* words: joined by "|"; NULL = refused */
+    } cases[] = {
+        {"a 'b c' \"d\"", "a|b c|d"},
+        {"a\"b\\\"c\\\\d\\e\"f", "ab\"c\\d\\ef"},
+        {" x\\ y\t''z ", "x y|z"},
+        {"'' a", "|a"},
+        {"a '$HOME' ~ ; rm", "a|$HOME|~|;|rm"},
+        {"a 'b", NULL},
+        {"a \"b", NULL},
+        {" ", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[64], joined[64] = "", *words[WEIR_PROCESS_WORDS_MAX + 1];
+        snprintf(text, sizeof text, "%s", cases[i].command);
+        int n = weir_words_split(text, words);
+        for (int k = 0; k < n; k++)
+            snprintf(joined + strlen(joined), sizeof joined - strlen(joined), "%s%s", k ? "|" : "", words[k]);
+        cr_assert_eq(n > 0, cases[i].words != NULL, "%s: %d", cases[i].command, n);
+        cr_assert(n < 0 || strcmp(joined, cases[i].words) == 0, "%s: %s", cases[i].command, joined);
+    }
+    char many[4 * WEIR_PROCESS_WORDS_MAX] = "", *words[WEIR_PROCESS_WORDS_MAX + 1];
+    for (int i = 0; i <= WEIR_PROCESS_WORDS_MAX; i++)
+        strcat(many, "a ");
+    cr_assert_eq(weir_words_split(many, words), -EINVAL);
+}
+
+static bool at_once(void *user)
+{
+    (void)user;
+    return true;
+}
+
+static int output_of(const char *command, int limit_s, const struct weir_waiter *waiter, char text[64],
+                     const char *words)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = weir_process_output(command, limit_s, waiter, text, 64, &err);
+    cr_assert(rc >= 0 || (rc == err.code && strstr(err.text, words)), "%s: %d, %s", command, rc, err.text);
+    return rc;
+}
+
+Test(remote_text, a_process_is_run_without_a_shell_and_with_a_limit)
+{
+    static const struct weir_waiter impatient = {.stopped = at_once};
+    char text[64];
+    for (int ignored = 0; ignored < 2; ignored++) {
+        signal(SIGCHLD, ignored ? SIG_IGN : SIG_DFL);
+        cr_assert_eq(output_of("echo '$HOME' \"a  b\" ; exit 3", 60, NULL, text, ""), 20);
+        cr_assert_str_eq(text, "$HOME a  b ; exit 3\n");
+        cr_assert_eq(output_of("sh -c 'trap \"\" PIPE; echo a; exec >&-; sleep 0.1'", 60, NULL, text, ""), 2);
+        output_of("sleep 1000", 1, NULL, text, "took over 1 s");
+        cr_assert_eq(output_of("sleep 1000", 60, &impatient, text, "interrupted"), -ECANCELED);
+        cr_assert_eq(output_of("yes", 60, NULL, text, "too long"), -EACCES);
+        cr_assert_eq(output_of("/nonexistent/program", 60, NULL, text, "No such file"), -EACCES);
+    }
+    signal(SIGCHLD, SIG_DFL);
+    cr_assert_eq(output_of("false", 60, NULL, text, "it failed; run it yourself"), -EACCES);
 }

@@ -59,7 +59,7 @@ Test(services, the_container_gets_its_token)
     forget_environment();
     set_address("AWS_CONTAINER_CREDENTIALS_FULL_URI", script_start(answers, 1), "/keys");
     setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "container token", 1);
-    cr_assert_eq(weir_s3_credentials_find(&c, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_s3_credentials_find(&c, NULL, &err), 0, "%s", err.text);
     cr_assert(strcmp(c.key_id, "id") == 0 && strcmp(c.secret, "hidden") == 0 && strcmp(c.token, "one") == 0);
     cr_assert_eq(c.expires_s, 4102444800);
     cr_assert(strncmp(script_request(0), "GET /keys HTTP/1.1\r\n", 20) == 0, "%s", script_request(0));
@@ -76,7 +76,7 @@ Test(services, the_container_may_fail)
         struct weir_err err = WEIR_ERR_NONE;
         forget_environment();
         set_address("AWS_CONTAINER_CREDENTIALS_FULL_URI", script_start(answers[i], 1), "/keys");
-        cr_assert_lt(weir_s3_credentials_find(&c, &err), 0);
+        cr_assert_lt(weir_s3_credentials_find(&c, NULL, &err), 0);
         cr_assert(strstr(err.text, "container"), "%s", err.text);
         script_stop();
     }
@@ -93,7 +93,7 @@ Test(services, the_container_is_this_machine_or_https)
         forget_environment();
         setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", other[i], 1);
         setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "hidden", 1);
-        cr_assert_eq(weir_s3_credentials_find(&c, &err), -EACCES);
+        cr_assert_eq(weir_s3_credentials_find(&c, NULL, &err), -EACCES);
         cr_assert(strstr(err.text, "must be https or an address of this machine"), "%s: %s", other[i], err.text);
     }
 }
@@ -106,7 +106,7 @@ Test(services, the_instance_is_asked_with_a_session_token)
     struct weir_err err = WEIR_ERR_NONE;
     forget_environment();
     set_address("AWS_EC2_METADATA_SERVICE_ENDPOINT", script_start(answers, 3), "");
-    cr_assert_eq(weir_s3_credentials_find(&c, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_s3_credentials_find(&c, NULL, &err), 0, "%s", err.text);
     cr_assert_str_eq(c.token, "two");
     cr_assert(strncmp(script_request(0), "PUT /latest/api/token ", 22) == 0, "%s", script_request(0));
     cr_assert(strstr(script_request(0), "\r\nX-aws-ec2-metadata-token-ttl-seconds: 21600\r\n"));
@@ -123,12 +123,76 @@ Test(services, an_instance_without_a_role)
     struct weir_err err = WEIR_ERR_NONE, why = WEIR_ERR_NONE;
     forget_environment();
     set_address("AWS_EC2_METADATA_SERVICE_ENDPOINT", script_start(no_role, 2), "");
-    cr_assert_lt(weir_s3_credentials_find(&c, &err), 0);
+    cr_assert_lt(weir_s3_credentials_find(&c, NULL, &err), 0);
     cr_assert(strstr(err.text, "instance's metadata service"), "%s", err.text);
     script_stop();
     set_address("AWS_EC2_METADATA_SERVICE_ENDPOINT", script_start(no_service, 1), "");
-    cr_assert_eq(weir_s3_credentials_find(&c, &why), -EACCES);
+    cr_assert_eq(weir_s3_credentials_find(&c, NULL, &why), -EACCES);
     cr_assert(strstr(why.text, "no credentials for S3"), "%s", why.text);
+    script_stop();
+}
+
+/* ---- interruptions ---- */
+
+static bool stop_after_requests(void *user)
+{
+    return script_requests() >= *(int *)user;
+}
+
+/* The service asks for a pause of a minute; the client would wait for it. */
+Test(services, finding_credentials_can_be_interrupted)
+{
+    static const struct script_answer busy[] = {
+        {"HTTP/1.1 503 x\r\nRetry-After: 60\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}};
+    static const struct script_answer silent[] = {{"", 0, SCRIPT_HANG}};
+    static const char *const variables[] = {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_EC2_METADATA_SERVICE_ENDPOINT"};
+    int one = 1;
+    const struct weir_waiter waiter = {stop_after_requests, &one};
+    for (int i = 0; i < 4; i++) {
+        struct weir_s3_credentials c;
+        struct weir_err err = WEIR_ERR_NONE;
+        forget_environment();
+        set_address(variables[i / 2], script_start(i % 2 ? silent : busy, 1), "/keys");
+        cr_assert_eq(weir_s3_credentials_find(&c, &waiter, &err), -ECANCELED, "%s", err.text);
+        script_stop();
+    }
+}
+
+static bool is_interrupted(void *user)
+{
+    (void)user;
+    return script_requests() > 0;
+}
+
+/* The program's callback is polled although the request waits for its credentials. */
+Test(services, a_request_that_waits_for_credentials_can_be_interrupted)
+{
+    static const struct script_answer busy[] = {
+        {"HTTP/1.1 503 x\r\nRetry-After: 60\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}};
+    struct weir_origin *origin;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_file_id id;
+    forget_environment();
+    set_address("AWS_CONTAINER_CREDENTIALS_FULL_URI", script_start(busy, 1), "/keys");
+    const struct weir_remote_config config = {.endpoint = "http://127.0.0.1:9"};
+    cr_assert_eq(weir_remote_open(&origin, "s3://bucket/a.weir", &config, &err), 0, "%s", err.text);
+    weir_remote_watch(origin, is_interrupted, NULL);
+    cr_assert_eq(origin->ops->identify(origin, "s3://bucket/a.weir", &id, &err), -ECANCELED, "%s", err.text);
+    weir_origin_close(&origin);
+    script_stop();
+}
+
+Test(services, a_token_of_the_container_adds_no_lines)
+{
+    static const struct script_answer answers[] = {OK(KEYS("one", "2100-01-01T00:00:00Z"))};
+    struct weir_s3_credentials c;
+    struct weir_err err = WEIR_ERR_NONE;
+    forget_environment();
+    set_address("AWS_CONTAINER_CREDENTIALS_FULL_URI", script_start(answers, 1), "/keys");
+    setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "hidden\r\nX-More: 1", 1);
+    cr_assert_eq(weir_s3_credentials_find(&c, NULL, &err), -EINVAL, "%s", err.text);
+    cr_assert(strstr(err.text, "Authorization has control characters") && !strstr(err.text, "hidden"), "%s", err.text);
+    cr_assert_eq(script_requests(), 0);
     script_stop();
 }
 
@@ -231,25 +295,58 @@ Test(services, a_bucket_is_listed_page_by_page)
     script_stop();
 }
 
+#define MORE(token) "<IsTruncated>true</IsTruncated><NextContinuationToken>" token "</NextContinuationToken>"
+
+/* Lists a bucket whose server has these answers, and expects this error. */
+static void expect_list_error(const struct script_answer *answers, int n, int rc, const char *words)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    char urls[256] = "";
+    forget_environment();
+    setenv("AWS_ACCESS_KEY_ID", "id", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "hidden", 1);
+    struct weir_origin *origin = open_bucket(script_start(answers, n));
+    const struct weir_remote_search search = {.part = all_names, .found = note_url, .user = urls};
+    cr_assert_eq(weir_remote_list(origin, "s3://bucket/lab", &search, &err), rc, "%s", err.text);
+    cr_assert(strstr(err.text, words), "%s", err.text);
+    cr_assert_str_empty(urls);
+    weir_origin_close(&origin);
+    script_stop();
+}
+
 Test(services, lists_of_faulty_buckets_are_errors)
 {
-    static const struct script_answer foreign[] = {PAGE("", KEY("b"))};
-    static const struct script_answer again[] = {
-        PAGE("<IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken>", "")};
-    for (int i = 0; i < 2; i++) {
-        struct weir_err err = WEIR_ERR_NONE;
-        char urls[256] = "";
-        forget_environment();
-        setenv("AWS_ACCESS_KEY_ID", "id", 1);
-        setenv("AWS_SECRET_ACCESS_KEY", "hidden", 1);
-        struct weir_origin *origin = open_bucket(script_start(i ? again : foreign, 1));
-        const struct weir_remote_search search = {.part = all_names, .found = note_url, .user = urls};
-        cr_assert_eq(weir_remote_list(origin, "s3://bucket/lab", &search, &err), -EREMOTEIO, "%s", err.text);
-        cr_assert(strstr(err.text, i ? "repeats a page" : "do not begin with lab/"), "%s", err.text);
-        cr_assert_str_empty(urls);
-        weir_origin_close(&origin);
-        script_stop();
+    static const struct script_answer foreign[] = {PAGE("", KEY("b"))}, again[] = {PAGE(MORE("a"), "")};
+    static const struct script_answer etag[] = {PAGE(
+        "", "<Contents><Key>lab/a</Key><Size>100</Size><ETag>&quot;v1&quot;&#13;&#10;X-More: 1</ETag></Contents>")};
+    expect_list_error(foreign, 1, -EREMOTEIO, "do not begin with lab/");
+    expect_list_error(again, 1, -EREMOTEIO, "repeats a page");
+    expect_list_error(etag, 1, -EBADMSG, "ETag with control characters");
+}
+
+/* Tokens in a cycle, which begins after some pages or at once, and pages without names. */
+Test(services, lists_without_an_end_are_errors)
+{
+    enum { CYCLE = 250, FRESH = 1100 };
+    static const struct script_answer pages[] = {PAGE(MORE("a"), ""), PAGE(MORE("b"), ""), PAGE(MORE("c"), "")};
+    static char texts[FRESH][256];
+    struct script_answer *answers = calloc(FRESH, sizeof *answers);
+    for (int begin = 0; begin < 2; begin++) {
+        for (int i = 0; i < CYCLE; i++)
+            answers[i] = i < begin ? pages[2] : pages[i % 2];
+        expect_list_error(answers, CYCLE, -EREMOTEIO, "repeats a page");
+        cr_assert_lt(script_requests(), 20);
     }
+    for (int i = 0; i < FRESH; i++) {
+        snprintf(texts[i], sizeof texts[i],
+                 "HTTP/1.1 200 x\r\nConnection: close\r\n\r\n<ListBucketResult>"
+                 "<IsTruncated>true</IsTruncated><NextContinuationToken>%d</NextContinuationToken>"
+                 "</ListBucketResult>",
+                 i);
+        answers[i] = (struct script_answer){texts[i], 0, SCRIPT_CLOSE};
+    }
+    expect_list_error(answers, FRESH, -EREMOTEIO, "does not end: 1000 pages without a name");
+    free(answers);
 }
 
 /* They expire in two minutes, but the service has just been asked. */
