@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct weir_client;
+struct weir_client_request;
 
 enum { WEIR_CLIENT_HEADERS_MAX = 6, WEIR_CLIENT_HEADER_BYTES = 4096, WEIR_CLIENT_DEPTH_MAX = 1024 };
 
@@ -57,6 +58,10 @@ struct weir_client_request {
     /* Writes the headers of one attempt, such as a signature. Returns 0 or a negative code with err. NULL = none. */
     int (*prepare)(void *user, struct weir_client_headers *headers, struct weir_err *err);
     void *user;
+    /* Checks the complete bytes of a range. Returns 0 or a negative code with err. NULL = none. */
+    int (*check)(void *checked, const struct weir_client_request *request, const struct weir_client_head *head,
+                 struct weir_err *err);
+    void *checked;
     bool has_secrets; /* redirects are refused */
     uint32_t tag;
 };

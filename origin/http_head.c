@@ -134,6 +134,8 @@ static void take_header(struct weir_client_head *head, const char *name, size_t 
         take_etag(head, value, end);
     } else if (IS("last-modified")) {
         head->modified_s = weir_client_date(text);
+    } else if (IS("date")) {
+        head->date_s = weir_client_date(text);
     } else if (IS("retry-after")) {
         char *stop;
         unsigned long long seconds = strtoull(text, &stop, 10); /* a date counts as none */
@@ -195,6 +197,12 @@ static int changed(const struct weir_client_head *head, const struct weir_remote
                             (unsigned long long)head->total, (unsigned long long)file->size_bytes);
     bool etags = *head->etag && *file->etag;
     bool times = !etags && head->modified_s && file->modified_s;
+    if (etags && strcmp(head->etag, file->etag) != 0 && head->modified_s && head->modified_s == file->modified_s &&
+        head->has_total)
+        return weir_err_set(
+            err, -ESTALE,
+            "the file has another ETag than before at the same size and time; if it did not change, let "
+            "all machines behind the server state the same ETag");
     if ((etags && strcmp(head->etag, file->etag) != 0) || (times && head->modified_s != file->modified_s))
         return weir_err_set(err, -ESTALE, "the file changed since it was opened (%s); rerun to index it again",
                             etags ? "another ETag" : "another time");

@@ -19,6 +19,7 @@ enum { WEIR_ETAG_MAX = 256, WEIR_HEAD_MAX_BYTES = 64 << 10, WEIR_CLIENT_DATE = 4
 struct weir_remote_facts {
     uint64_t size_bytes;
     int64_t modified_s;       /* seconds since 1970; 0 = unknown */
+    bool is_recent;           /* the file may change again without another time: it has the server's current second */
     char etag[WEIR_ETAG_MAX]; /* with its quotes and W/; "" = none */
 };
 
@@ -32,7 +33,7 @@ struct weir_client_head {
     uint64_t first, last, total; /* Content-Range; the body is first..last of total bytes */
     uint32_t retry_after_s;      /* 0 = none */
     bool is_encoded;             /* the body is compressed or otherwise encoded */
-    int64_t modified_s;
+    int64_t modified_s, date_s;  /* Last-Modified, and the server's clock; 0 = unknown */
     char etag[WEIR_ETAG_MAX];
     char region[32]; /* x-amz-bucket-region */
     char type[64];   /* Content-Type, without parameters */

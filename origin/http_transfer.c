@@ -302,6 +302,8 @@ bool weir_transfer_judge(struct weir_transfer *t, int result)
         r->rc = weir_err_set(&r->err, -EREMOTEIO,
                              "the connection broke: %zu of %llu bytes arrived; check the network and the server",
                              r->bytes, (unsigned long long)t->body_bytes);
+    } else if (t->request.check) {
+        r->rc = t->request.check(t->request.checked, &t->request, &r->head, &r->err);
     }
     return again;
 }

@@ -236,6 +236,8 @@ void weir_remote_request(struct weir_object *object, const struct weir_origin_ra
         .url = object->url,
         .wanted = {.offset = range->offset, .length = range->length, .file = &object->facts},
         .to = range->to,
+        .check = weir_remote_check_sums,
+        .checked = object,
         .tag = tag,
     };
     weir_remote_set_signature(request, &object->get);
@@ -288,8 +290,8 @@ static int read_ranges(struct weir_origin *origin, const char *path, const struc
     struct weir_object *object = weir_remote_object(origin, path, id, &why);
     if (!object)
         return weir_err_set(err, why.code ? why.code : -ENOMEM, "%s", why.text);
-    return object->key.size_bytes ? weir_remote_fetch_cached(object, ranges, n, err)
-                                  : weir_remote_fetch(object, ranges, n, err);
+    return object->key.size_bytes || object->sums ? weir_remote_fetch_blocks(object, ranges, n, err)
+                                                  : weir_remote_fetch(object, ranges, n, err);
 }
 
 static void cancel(struct weir_origin *origin)
@@ -308,6 +310,7 @@ static void close_remote(struct weir_origin *origin)
         if (r->table[i]) {
             free(r->table[i]->path);
             free(r->table[i]->url);
+            free(r->table[i]->sums);
             free(r->table[i]);
         }
     free(r->table);

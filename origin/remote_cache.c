@@ -16,7 +16,7 @@ void weir_remote_set_key(const struct weir_disk_cache *cache, struct weir_object
     const struct weir_remote_facts *facts = &object->facts;
     bool is_strong = weir_etag_is_strong(facts->etag);
     char identity[WEIR_REQUEST_URL_MAX + WEIR_ETAG_MAX + 64];
-    if (!is_strong && facts->modified_s == 0)
+    if (!is_strong && (facts->modified_s == 0 || facts->is_recent))
         return; /* a change of the file could not be detected */
     snprintf(identity, sizeof identity, "%s\n%s\n%lld\n%llu", object->url, facts->etag,
              is_strong ? 0 : (long long)facts->modified_s, (unsigned long long)facts->size_bytes);
@@ -68,7 +68,7 @@ static int fill(struct weir_object *object, struct gap *gaps, struct weir_origin
     return rc;
 }
 
-int weir_remote_fetch_cached(struct weir_object *object, const struct weir_origin_range *ranges, int n,
+int weir_remote_fetch_blocks(struct weir_object *object, const struct weir_origin_range *ranges, int n,
                              struct weir_err *err)
 {
     struct weir_disk_cache *cache = object->get.remote->cache;
@@ -77,7 +77,8 @@ int weir_remote_fetch_cached(struct weir_object *object, const struct weir_origi
     int missing = 0, rc = gaps && requests ? 0 : weir_no_memory(err);
     for (int i = 0; i < n && rc == 0; i++) {
         const struct weir_origin_range *r = &ranges[i];
-        size_t done = weir_disk_cache_read(cache, &object->key, r->offset, r->to, r->length);
+        size_t done =
+            object->key.size_bytes ? weir_disk_cache_read(cache, &object->key, r->offset, r->to, r->length) : 0;
         if (done < r->length)
             gaps[missing++] = (struct gap){r->offset + done, r->length - done, r->to + done, NULL};
     }
@@ -92,7 +93,8 @@ int weir_remote_fetch_cached(struct weir_object *object, const struct weir_origi
 
 size_t weir_remote_align(const struct weir_origin *origin)
 {
-    return ((const struct weir_remote *)origin)->cache ? BLOCK : 1;
+    const struct weir_remote *r = (const struct weir_remote *)origin;
+    return r->cache || atomic_load(&r->has_loose) ? BLOCK : 1;
 }
 
 bool weir_remote_is_cached(struct weir_object *object, const struct weir_origin_range *range)

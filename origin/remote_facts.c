@@ -8,14 +8,17 @@
 
 enum { ASK_DEPTH = 64 };
 
-/* The ETag identifies the bytes; only files without one need their time. */
+/* The ETag identifies the bytes; only files without one need their time. If a change might not show in either, the
+ * identity is another one in each process, so that no index file is used. */
 static struct weir_file_id id_of(const struct weir_remote *r, const struct weir_object *object,
                                  const struct weir_remote_facts *facts)
 {
     const char *what = *facts->etag ? facts->etag : object->path;
+    bool is_sure = *facts->etag || (facts->modified_s && !facts->is_recent);
+    uint64_t process = is_sure ? 0 : weir_clock_monotonic_ns();
     return (struct weir_file_id){.size_bytes = facts->size_bytes,
                                  .device = weir_hash64(r->host, strlen(r->host)),
-                                 .inode = weir_hash64(what, strlen(what)) | 1,
+                                 .inode = (weir_hash64(what, strlen(what)) ^ process) | 1,
                                  .mtime_ns = *facts->etag ? 0 : facts->modified_s * 1000000000};
 }
 
@@ -27,6 +30,7 @@ void weir_remote_learn(struct weir_remote *r, struct weir_object *object, const 
         object->id = id_of(r, object, facts);
         if (r->cache)
             weir_remote_set_key(r->cache, object);
+        weir_remote_learn_sums(r, object);
         atomic_store_explicit(&object->known, true, memory_order_release);
     }
     pthread_mutex_unlock(&r->lock);
@@ -56,7 +60,9 @@ static int take_answer(struct weir_object *object, struct weir_client_response *
         return weir_err_set(err, response->rc, "%s", response->err.text);
     if (!response->head.has_length)
         return weir_err_set(err, -EREMOTEIO, "the server does not state the file's size; " WEIR_SERVER_ADVICE);
-    *facts = (struct weir_remote_facts){.size_bytes = response->head.length, .modified_s = response->head.modified_s};
+    const struct weir_client_head *head = &response->head;
+    *facts = (struct weir_remote_facts){
+        .size_bytes = head->length, .modified_s = head->modified_s, .is_recent = head->date_s <= head->modified_s};
     memcpy(facts->etag, response->head.etag, sizeof facts->etag);
     return 0;
 }

@@ -24,7 +24,9 @@ struct weir_object {
     struct weir_file_id id;
     struct weir_remote_facts facts; /* constant once known is set, like key */
     struct weir_disk_key key;
+    _Atomic uint32_t *sums;      /* of blocks of WEIR_DISK_BLOCK bytes that were read; 0 = none. NULL: not needed */
     _Atomic bool known, missing; /* missing: the server had no such file when it was asked */
+    _Atomic bool changed;        /* a block was read twice and differed */
 };
 
 struct weir_remote {
@@ -36,7 +38,8 @@ struct weir_remote {
     struct weir_client_counts counts;
     struct weir_disk_cache *cache; /* NULL = none */
     _Atomic bool stop;
-    _Atomic uint64_t patience_ns; /* a longer wait without a response is reported */
+    _Atomic bool has_loose, warned; /* some file has no strong ETag; the first one without any validator was named */
+    _Atomic uint64_t patience_ns;   /* a longer wait without a response is reported */
     bool (*interrupted)(void *user);
     void *user;
     pthread_t owner;      /* the thread that may call interrupted */
@@ -59,11 +62,18 @@ void weir_remote_learn(struct weir_remote *remote, struct weir_object *object, c
 
 /* Reads all n ranges of an object from the server, with many requests at once. */
 int weir_remote_fetch(struct weir_object *object, const struct weir_origin_range *ranges, int n, struct weir_err *err);
-/* Reads them from the cache where it has them, and stores the rest there. The remote must have a cache. */
-int weir_remote_fetch_cached(struct weir_object *object, const struct weir_origin_range *ranges, int n,
+/* The same in whole blocks: reads them from the cache where it has them, and stores the rest there. */
+int weir_remote_fetch_blocks(struct weir_object *object, const struct weir_origin_range *ranges, int n,
                              struct weir_err *err);
 /* Sets the key of an object whose facts are known. */
 void weir_remote_set_key(const struct weir_disk_cache *cache, struct weir_object *object);
+
+/* Prepares to compare what is read of an object whose facts are known, unless it has a strong ETag. Reports the first
+ * file that has no validator at all. */
+void weir_remote_learn_sums(struct weir_remote *remote, struct weir_object *object);
+/* Compares the whole blocks of a response with those that were read before. For weir_client_request. */
+int weir_remote_check_sums(void *object, const struct weir_client_request *request, const struct weir_client_head *head,
+                           struct weir_err *err);
 
 /* As in struct weir_origin_ops. */
 int weir_remote_identify(struct weir_origin *origin, const char *path, struct weir_file_id *id, struct weir_err *err);

@@ -139,6 +139,25 @@ def check_certificates(root, local, scratch):
         assert "certificate is not trusted" in text and "CURL_CA_BUNDLE" in text, text
 
 
+def check_unnoticed(root, local, scratch):
+    """A server without ETag and Last-Modified: one line, and an error when a file changes between epochs."""
+    server = Server(root)
+    server.validators = False
+    index = os.path.join(scratch, "unnoticed")
+    for args in ([], [f"--index={index}"], [f"--index={index}"], [f"--cache={scratch}/unnoticed-cache:64M"], ["--io-depth=1"]):
+        remote, text = checksums(f"{server.url}/one.weir", scratch, *args)
+        assert remote == local and text.count("states no ETag and no Last-Modified") == 1, text
+    for args in ([], ["--io-depth=1"]):
+        server.swapped = False
+        with subprocess.Popen([weir, "run", f"{server.url}/one.weir", "--num-epochs=1000000", "--num-workers=2", *args], env=environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            while not process.stdout.readline().startswith("epoch 2/"):
+                assert process.poll() is None
+            server.swapped = True  # the same size and, in half of the file, other bytes
+            text, _ = process.communicate(timeout=100)
+            assert process.returncode == 1 and "one.weir" in text and "the file changed since it was opened" in " ".join(text.split()), text
+
+
 def check_refusals(server):
     cases = [(f"{server.url}/one.weir", ["--direct"], "omit --direct"), (f"{server.url}/one.weir", ["--cold"], "without --cold"),
              (f"{server.url}/one.weir", ["--io=pread"], "use --io http"), (f"{server.url}/missing.weir", [], "no such file"),
@@ -416,6 +435,7 @@ def main():
         check_redirects(server, root, local, scratch)
         check_certificates(root, local, scratch)
         check_anonymous(server, local, scratch)
+        check_unnoticed(root, local, scratch)
         check_refusals(server)
         check_cache(server, local, scratch)
         check_kills(server, local, scratch)

@@ -415,6 +415,103 @@ Test(http, a_long_wait_is_reported)
     }
 }
 
+/* ---- files without a strong ETag ---- */
+
+enum { SMALL = 6000 };
+
+/* Writes the answer with all bytes of a small file, all the same but one. Returns its size. */
+static size_t whole_file(char text[SMALL + 256], const char *validators, size_t other)
+{
+    int n = snprintf(text, 256, "HTTP/1.1 206 x\r\n%sContent-Range: bytes 0-%d/%d\r\nContent-Length: %d\r\n\r\n",
+                     validators, SMALL - 1, SMALL, SMALL);
+    memset(text + n, 'a', SMALL);
+    text[(size_t)n + other] = 'b';
+    return (size_t)n + SMALL;
+}
+
+/* Reads such a file twice, whose byte `other` differs the second time. Returns the result of the second read. */
+static int read_twice(const char *head, const char *validators, size_t other, struct weir_err *err)
+{
+    static char first[SMALL + 256], second[SMALL + 256];
+    const struct script_answer answers[] = {{head, 0, SCRIPT_KEEP},
+                                            {first, whole_file(first, validators, 0), SCRIPT_KEEP},
+                                            {second, whole_file(second, validators, other), SCRIPT_KEEP},
+                                            {first, whole_file(first, validators, 0), SCRIPT_KEEP}};
+    struct weir_origin *origin;
+    struct weir_file_id id;
+    uint8_t bytes[SMALL];
+    char url[64];
+    const struct weir_origin_range range = {0, SMALL, bytes};
+    struct weir_err ignored = WEIR_ERR_NONE;
+    notices = 0;
+    *err = WEIR_ERR_NONE;
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/x.weir", script_start(answers, 4));
+    cr_assert_eq(weir_remote_open(&origin, url, &(struct weir_remote_config){0}, err), 0, "%s", err->text);
+    cr_assert_eq(origin->ops->identify(origin, url, &id, err), 0, "%s", err->text);
+    cr_assert_eq(origin->ops->read(origin, url, &id, &range, 1, err), 0, "%s", err->text);
+    cr_assert_eq(weir_remote_align(origin), strstr(head, "ETag: \"") ? 1u : 4096u);
+    int rc = origin->ops->read(origin, url, &id, &range, 1, err);
+    cr_assert_eq(origin->ops->read(origin, url, &id, &range, 1, &ignored), rc, "an object that changed stays so");
+    cr_assert(!notices || strncmp(noticed, url, strlen(url)) == 0, "%s", noticed);
+    weir_origin_close(&origin);
+    script_stop();
+    return rc;
+}
+
+Test(http, bytes_that_no_validator_covers_are_compared)
+{
+#define FACTS  "HTTP/1.1 200 x\r\nContent-Length: 6000\r\n"
+#define WEAK   "ETag: W/\"v1\"\r\n"
+#define TIME   "Last-Modified: Fri, 24 May 2013 00:00:00 GMT\r\n"
+#define STRONG "ETag: \"v1\"\r\n"
+    static const struct {
+        const char *head, *validators;
+        int rc, notices;
+    } cases[] = {{FACTS "\r\n", "", -ESTALE, 1},
+                 {FACTS WEAK "\r\n", WEAK, -ESTALE, 0},
+                 {FACTS TIME "\r\n", TIME, -ESTALE, 0},
+                 {FACTS STRONG "\r\n", STRONG, 0, 0}};
+    struct weir_err err;
+    weir_notice_set(note);
+    for (int i = 0; i < COUNT(cases); i++) {
+        cr_assert_eq(read_twice(cases[i].head, cases[i].validators, 0, &err), 0, "%s", err.text);
+        cr_assert_eq(read_twice(cases[i].head, cases[i].validators, SMALL - 1, &err), cases[i].rc, "%d: %s", i,
+                     err.text);
+        cr_assert(!cases[i].rc || strstr(err.text, "the file changed"), "%s", err.text);
+        cr_assert_eq(notices, cases[i].notices, "%d: %d notices", i, notices);
+    }
+}
+
+/* What an index file would be compared with, and whether a cache may keep the bytes. */
+Test(http, files_that_may_change_unnoticed_have_no_lasting_identity)
+{
+    static const struct {
+        const char *head;
+        bool lasts;
+    } cases[] = {{FACTS "\r\n", false},
+                 {FACTS TIME "\r\n", false},
+                 {FACTS TIME "Date: Fri, 24 May 2013 00:00:00 GMT\r\n\r\n", false},
+                 {FACTS TIME "Date: Fri, 24 May 2013 00:00:01 GMT\r\n\r\n", true},
+                 {FACTS WEAK "\r\n", true},
+                 {FACTS STRONG "\r\n", true}};
+    weir_notice_set(note);
+    for (int i = 0; i < COUNT(cases); i++) {
+        const struct script_answer answers[] = {{cases[i].head, 0, SCRIPT_KEEP}};
+        struct weir_file_id ids[2];
+        char url[64];
+        snprintf(url, sizeof url, "http://127.0.0.1:%d/x.weir", script_start(answers, 1));
+        for (int k = 0; k < 2; k++) {
+            struct weir_origin *origin;
+            struct weir_err err = WEIR_ERR_NONE;
+            cr_assert_eq(weir_remote_open(&origin, url, &(struct weir_remote_config){0}, &err), 0, "%s", err.text);
+            cr_assert_eq(origin->ops->identify(origin, url, &ids[k], &err), 0, "%s", err.text);
+            weir_origin_close(&origin);
+        }
+        cr_assert_eq(ids[0].inode == ids[1].inode, cases[i].lasts, "%d", i);
+        script_stop();
+    }
+}
+
 Test(http, a_source_reads_blocks_once)
 {
     static char page[65536 + 512];
