@@ -1,4 +1,5 @@
 #include "base/gz_file.h"
+#include "base/claims.h"
 #include "base/files.h"
 #include "base/shortage.h"
 
@@ -190,6 +191,7 @@ void weir_gz_discard(struct weir_gz_file **file)
 
 struct weir_gz_reader {
     gzFile file;
+    uint64_t stored, read; /* bytes of the file, and those read from it after decompression */
 };
 
 int weir_gz_read_open(struct weir_gz_reader **out, const char *path)
@@ -199,6 +201,8 @@ int weir_gz_read_open(struct weir_gz_reader **out, const char *path)
     if (!reader)
         return -ENOMEM;
     errno = 0;
+    struct stat st;
+    reader->stored = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : UINT64_MAX;
     reader->file = gzopen(path, "rbe");
     if (!reader->file) {
         free(reader);
@@ -219,7 +223,13 @@ ssize_t weir_gz_read(struct weir_gz_reader *reader, void *bytes, size_t n)
         return -ENOMEM;
     if (got < 0 || code == Z_BUF_ERROR) /* Z_BUF_ERROR: the file ends within a gzip member */
         return code == Z_ERRNO && errno ? -errno : -EBADMSG;
-    return got;
+    reader->read += (uint64_t)got;
+    return reader->read > WEIR_CLAIM_SPARE && reader->read / WEIR_GZ_RATIO > reader->stored ? -EFBIG : got;
+}
+
+uint64_t weir_gz_stored(const struct weir_gz_reader *reader)
+{
+    return reader->stored;
 }
 
 void weir_gz_read_close(struct weir_gz_reader **reader)

@@ -38,8 +38,12 @@ struct weir_gz_reader;
 /* Opens a gzip or plain file. Returns 0 or -errno. */
 int weir_gz_read_open(struct weir_gz_reader **out, const char *path);
 /* Reads up to n bytes. Returns their number, 0 at the end of the file, -EBADMSG if the compressed data is damaged or
- * truncated, or another -errno. */
+ * truncated, -EFBIG once WEIR_CLAIM_SPARE bytes and WEIR_GZ_RATIO times the file's were read, or another -errno. */
 ssize_t weir_gz_read(struct weir_gz_reader *reader, void *bytes, size_t n);
+/* Traces are compressed to a tenth or a fortieth; zeros to a thousandth. */
+enum { WEIR_GZ_RATIO = 256 };
+/* Returns the bytes of the file before decompression, or UINT64_MAX for files that are not regular. */
+uint64_t weir_gz_stored(const struct weir_gz_reader *reader);
 /* Accepts NULL. */
 void weir_gz_read_close(struct weir_gz_reader **reader);
 

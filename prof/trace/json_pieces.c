@@ -44,6 +44,8 @@ static int more(struct weir_pieces *p, size_t *keep, struct weir_err *err)
     ssize_t n = weir_gz_read(p->reader, p->buffer_ + p->filled_, BLOCK - 1);
     if (n == -EBADMSG)
         return fail(p, err, -EBADMSG, "the compressed data is damaged or truncated");
+    if (n == -EFBIG)
+        return fail(p, err, -EFBIG, "it decompresses to over 256 times its size, as no trace does");
     if (n < 0)
         return fail(p, err, (int)n, strerror((int)-n));
     p->filled_ += (size_t)n;

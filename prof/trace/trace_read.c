@@ -1,4 +1,5 @@
 #include "prof/trace/trace_read.h"
+#include "base/claims.h"
 #include "prof/trace/json_pieces.h"
 
 #include <errno.h>
@@ -18,6 +19,8 @@ struct read {
     struct weir_trace *trace;
     weir_text_id forked;      /* torch's name of a function run by jit.fork */
     uint64_t ranges, foreign; /* number of ranges, and of ranges with a category that no profiler uses */
+    uint64_t text_bytes;      /* of the interned strings before n_texts */
+    uint32_t n_texts;
     struct weir_err *err;
 };
 
@@ -288,9 +291,28 @@ static int read_member(struct read *r, const json_t *json)
     return 0;
 }
 
+/* Events can be compressed to almost nothing: bounds the memory of the trace by the bytes of its file. */
+static int check_claim(struct read *r)
+{
+    const struct weir_trace *t = r->trace;
+    for (; r->n_texts < weir_trace_text_count(t); r->n_texts++)
+        r->text_bytes += strlen(weir_trace_text(t, r->n_texts)) + 1;
+    uint64_t bytes = r->text_bytes + t->n_events * sizeof *t->events + t->n_tracks * sizeof *t->tracks;
+    return weir_claim_fits(bytes, weir_gz_stored(r->pieces.reader))
+               ? 0
+               : weir_err_set(r->err, -EFBIG,
+                              "its events take %" PRIu64 " MiB, over 64 times the size of the file, as those of no "
+                              "trace do",
+                              bytes >> 20);
+}
+
 static int read_piece(struct read *r)
 {
     json_error_t where;
+    if (weir_json_claim(r->pieces.piece, r->pieces.length, NULL, r->err) < 0) {
+        weir_err_prefix(r->err, "at byte %" PRIu64, r->pieces.offset);
+        return r->err->code;
+    }
     errno = 0; /* jansson reports a failed allocation as a syntax error, but errno is then ENOMEM */
     json_t *json = json_loadb(r->pieces.piece, r->pieces.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &where);
     if (!json && errno == ENOMEM)
@@ -302,6 +324,7 @@ static int read_piece(struct read *r)
         rc = r->pieces.in_array ? read_event(r, json) : read_member(r, json);
     if (rc == -ENOMEM)
         weir_err_set(r->err, rc, "out of memory");
+    rc = rc < 0 ? rc : check_claim(r);
     if (rc < 0)
         weir_err_prefix(r->err, "at byte %" PRIu64, r->pieces.offset);
     json_decref(json);
