@@ -1,4 +1,5 @@
 #include "datasets/index_file.h"
+#include "base/claims.h"
 #include "base/files.h"
 #include "base/grow.h"
 #include "base/gz_file.h"
@@ -171,8 +172,8 @@ static bool list_entries(struct weir_index_file *index, struct weir_bytes_reader
     return !c.bad;
 }
 
-/* Reads a whole index file. Returns 0 with *bytes NULL if the file does not exist or is too short, and -EEXIST if it is
- * not an index file. */
+/* Reads a whole index file. Returns 0 with *bytes NULL if the file does not exist, is too short or consists of holes,
+ * and -EEXIST if it is not an index file. */
 static int read_whole(const char *path, uint8_t **bytes, size_t *n)
 {
     *bytes = NULL;
@@ -185,7 +186,9 @@ static int read_whole(const char *path, uint8_t **bytes, size_t *n)
     if (rc == 0 && st.st_size > 0 &&
         (pread(fd, &head, sizeof head.magic, 0) != sizeof head.magic || memcmp(head.magic, MAGIC, sizeof MAGIC) != 0))
         rc = -EEXIST;
-    if (rc == 0 && st.st_size >= (off_t)sizeof head) {
+    bool holds = rc == 0 && st.st_size >= (off_t)sizeof head &&
+                 weir_claim_fits((uint64_t)st.st_size, weir_stored_bytes(fd, 0, (uint64_t)st.st_size));
+    if (holds) {
         *n = (size_t)st.st_size;
         *bytes = malloc(*n);
         rc = *bytes ? 0 : -ENOMEM;
