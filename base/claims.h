@@ -22,4 +22,16 @@ static inline bool weir_claim_fits(uint64_t bytes, uint64_t stored)
  * cannot report it. */
 uint64_t weir_stored_bytes(int fd, uint64_t offset, uint64_t n);
 
+/* A tree of JSON values may have WEIR_CLAIM_SPARE bytes, and this many times those of its text. Trees of real documents
+ * have 3 to 10 times as many; one of empty objects has 80 times as many. */
+enum { WEIR_JSON_RATIO = 16 };
+
+/* Checks what the tree of a text would take, before it is parsed. Returns 0, or -E2BIG with an error without advice.
+ * *longest (may be NULL): the bytes of the longest string or number. */
+int weir_json_claim(const char *text, size_t n, size_t *longest, struct weir_err *err);
+/* Returns the first position at or after i that is not white space. */
+size_t weir_json_blank(const char *text, size_t n, size_t i);
+/* Returns the bytes of the JSON value at the start of the text: at most n, and 0 if it is not there. */
+size_t weir_json_value(const char *text, size_t n);
+
 #endif

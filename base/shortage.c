@@ -50,6 +50,12 @@ const char *weir_open_advice(int code)
     return advice ? advice : "check the path and its permissions";
 }
 
+const char *weir_input_advice(int code)
+{
+    const char *advice = weir_machine_advice(code);
+    return advice ? advice : code == -E2BIG ? "write it again" : "copy the file again";
+}
+
 const char *weir_write_advice(int code)
 {
     if (code == -ENOSPC || code == -EDQUOT || code == -EFBIG)

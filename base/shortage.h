@@ -27,6 +27,10 @@ const char *weir_frame_advice(int code, const char *reason);
  * permissions". */
 const char *weir_open_advice(int code);
 
+/* Returns advice for a file whose contents cannot be used. Without specific advice for the code, it is "copy the file
+ * again". */
+const char *weir_input_advice(int code);
+
 /* Returns advice for a file that cannot be written. Without specific advice for the code, it is "choose a file in a
  * writable folder". */
 const char *weir_write_advice(int code);

@@ -1,4 +1,5 @@
 #include "origin/listing.h"
+#include "base/claims.h"
 #include "base/shortage.h"
 #include "origin/url.h"
 
@@ -24,24 +25,52 @@ static int take_json(const json_t *item, weir_listed_fn *listed, void *user, boo
     return listed(user, &entry);
 }
 
-int weir_listing_json(const char *text, size_t n, weir_listed_fn *listed, void *user, struct weir_err *err)
+static int no_array(struct weir_err *err, const char *why)
+{
+    return weir_err_set(err, -EBADMSG, "the list is not a JSON array of names%s%s; correct it on the server",
+                        *why ? ": " : "", why);
+}
+
+/* Takes one element, whose bytes are known. */
+static int take_element(const char *text, size_t n, size_t number, weir_listed_fn *listed, void *user,
+                        struct weir_err *err)
 {
     json_error_t why;
-    json_t *array = json_loadb(text, n, 0, &why);
-    int rc = 0;
-    if (!json_is_array(array))
-        rc = weir_err_set(err, -EBADMSG, "the list is not a JSON array of names%s%s; correct it on the server",
-                          array ? "" : ": ", array ? "" : why.text);
-    for (size_t i = 0; rc == 0 && i < json_array_size(array); i++) {
-        bool fits;
-        rc = take_json(json_array_get(array, i), listed, user, &fits);
-        if (!fits)
-            rc = weir_err_set(
-                err, -EBADMSG,
-                "entry %zu of the list is neither a name nor an object with \"name\"; correct it on the server", i);
+    bool fits;
+    int rc = weir_json_claim(text, n, NULL, err);
+    if (rc < 0)
+        return rc;
+    json_t *item = json_loadb(text, n, JSON_DECODE_ANY, &why);
+    if (!item)
+        return no_array(err, why.text);
+    rc = take_json(item, listed, user, &fits);
+    json_decref(item);
+    return fits ? rc
+                : weir_err_set(
+                      err, -EBADMSG,
+                      "entry %zu of the list is neither a name nor an object with \"name\"; correct it on the server",
+                      number);
+}
+
+/* Elements are parsed one by one, because the tree of a long list takes many times its bytes. */
+int weir_listing_json(const char *text, size_t n, weir_listed_fn *listed, void *user, struct weir_err *err)
+{
+    size_t at = weir_json_blank(text, n, 0);
+    if (at == n || text[at] != '[')
+        return no_array(err, "");
+    at = weir_json_blank(text, n, at + 1);
+    for (size_t number = 0; at < n && (number > 0 || text[at] != ']'); number++) {
+        size_t length = weir_json_value(text + at, n - at);
+        int rc = take_element(text + at, length, number, listed, user, err);
+        if (rc != 0)
+            return rc;
+        at = weir_json_blank(text, n, at + length);
+        if (at == n || text[at] != ',')
+            break;
+        at = weir_json_blank(text, n, at + 1);
     }
-    json_decref(array);
-    return rc;
+    bool ends = at < n && text[at] == ']' && weir_json_blank(text, n, at + 1) == n;
+    return ends ? 0 : no_array(err, "it has no end");
 }
 
 /* Copies n bytes to name. Returns false if they are too many or contain a zero. */

@@ -1,6 +1,7 @@
 /* The output of --json: of weir run, weir train, weir report of logs, weir bench, weir tune, and python -m weir watch.
  */
 #include "analyze/compare/compared_priv.h"
+#include "base/claims.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JSON_MAX_BYTES = 256 << 20 };
+enum { JSON_MAX_BYTES = 64 << 20 };
 
 /* Writes a copy of the object as a line of a log. */
 static int put_line(FILE *out, const json_t *object, const char *type)
@@ -212,23 +213,48 @@ static int read_lines(struct weir_compared *compared, char *text, size_t size, s
     return code;
 }
 
-int weir_compared_json(struct weir_compared *compared, FILE *in, struct weir_err *err)
+/* Parses n bytes. Returns 0 or a negative code with err. */
+static int parse(const char *path, const char *text, size_t n, json_t **root, struct weir_err *err)
 {
     json_error_t where;
-    char *text = NULL;
-    size_t size = 0;
+    struct weir_err why = WEIR_ERR_NONE;
+    int code = weir_json_claim(text, n, NULL, &why);
+    if (code < 0)
+        return weir_err_set(err, code, "%s: %s; compare the runs' logs (--log)", path, why.text);
+    errno = 0; /* jansson reports a failed allocation as a syntax error, but errno is then ENOMEM */
+    *root = json_loadb(text, n, 0, &where);
+    if (!*root && errno == ENOMEM)
+        return -ENOMEM;
+    return *root ? 0
+                 : weir_err_set(err, -EBADMSG, "%s: line %d is invalid JSON: %s (column %d)", path, where.line,
+                                where.text, where.column);
+}
+
+static int read_root(const char *path, FILE *in, json_t **root, struct weir_err *err)
+{
     fseek(in, 0, SEEK_END);
     long bytes = ftell(in);
     rewind(in);
     if (bytes > JSON_MAX_BYTES)
-        return weir_err_set(err, -E2BIG, "%s is larger than %d MiB; compare the runs' logs (--log)", compared->path,
+        return weir_err_set(err, -E2BIG, "%s is larger than %d MiB; compare the runs' logs (--log)", path,
                             JSON_MAX_BYTES >> 20);
-    json_t *root = json_loadf(in, 0, &where);
-    if (!root)
-        return weir_err_set(err, -EBADMSG, "%s: line %d is invalid JSON: %s (column %d)", compared->path, where.line,
-                            where.text, where.column);
+    char *text = malloc(bytes > 0 ? (size_t)bytes : 1);
+    size_t n = text && bytes > 0 ? fread(text, 1, (size_t)bytes, in) : 0;
+    int code = text ? parse(path, text, n, root, err) : -ENOMEM;
+    free(text);
+    return code;
+}
+
+int weir_compared_json(struct weir_compared *compared, FILE *in, struct weir_err *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    json_t *root = NULL;
+    int code = read_root(compared->path, in, &root, err);
+    if (code < 0)
+        return code;
     FILE *out = open_memstream(&text, &size);
-    int code = out ? convert(out, root) : -ENOMEM;
+    code = out ? convert(out, root) : -ENOMEM;
     if (out && fclose(out) != 0 && code >= 0)
         code = -ENOMEM;
     if (code == 0)

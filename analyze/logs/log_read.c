@@ -3,6 +3,7 @@
 #include "analyze/verdict/verdict.h"
 #include "analyze/watch/watch_text.h"
 
+#include "base/claims.h"
 #include "base/fields.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -190,6 +191,10 @@ int weir_log_next(struct weir_lines *lines, struct weir_log_record *record, stru
             return weir_err_set(err, -EBADMSG, "line %" PRIu64 " is longer than %d bytes", lines->number,
                                 WEIR_LINE_MAX_BYTES);
         json_error_t where;
+        if ((code = weir_json_claim(lines->text, lines->length, NULL, err)) < 0) {
+            weir_err_prefix(err, "line %" PRIu64, lines->number);
+            return code;
+        }
         errno = 0; /* jansson reports a failed allocation as a syntax error, but errno is then ENOMEM */
         json_t *object = json_loadb(lines->text, lines->length, JSON_REJECT_DUPLICATES, &where);
         if (!object && errno == ENOMEM)

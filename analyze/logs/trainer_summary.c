@@ -1,6 +1,7 @@
 /* The summary of TraceML (traceml-ai on PyPI), a JSON document with means per step. */
 #include "analyze/logs/log_words.h"
 #include "analyze/logs/trainer.h"
+#include "base/claims.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -96,7 +97,9 @@ static int finish_summary(struct weir_trainer_log *log)
 {
     if (log->state_ != INSIDE)
         return 0;
-    json_t *summary = json_loadb(log->document_, log->document_bytes_, JSON_REJECT_DUPLICATES, NULL);
+    struct weir_err ignored = WEIR_ERR_NONE;
+    bool fits = weir_json_claim(log->document_, log->document_bytes_, NULL, &ignored) == 0;
+    json_t *summary = fits ? json_loadb(log->document_, log->document_bytes_, JSON_REJECT_DUPLICATES, NULL) : NULL;
     json_t *step_time = json_object_get(summary, "step_time");
     bool found = json_is_object(json_object_get(json_object_get(step_time, "global"), "average"));
     int code = found ? read_step_time(log, step_time) : 0;

@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #define INFO "meta/info.json"
-enum { TEXT_MAX = 1 << 30, WIDTH_MAX = 1 << 26 };
+enum { TEXT_MAX = 16 << 20, LINE_PIECE = 64 << 10, WIDTH_MAX = 1 << 26 };
 
 int weir_lerobot_path(const struct weir_lerobot *lerobot, const char *name, char path[WEIR_PART_PATH_MAX],
                       struct weir_err *err)
@@ -43,23 +43,36 @@ bool weir_lerobot_has(const struct weir_lerobot *lerobot, const char *name)
     return rc != -ENOENT && rc != -EACCES; /* S3 refuses access to missing files if it may not list them */
 }
 
-int weir_lerobot_read(const struct weir_lerobot *lerobot, const char *name, char **text, size_t *n,
-                      struct weir_err *err)
+static int open_text(const struct weir_lerobot *lerobot, const char *name, struct weir_source **source, uint64_t *size,
+                     struct weir_err *err)
 {
     char path[WEIR_PART_PATH_MAX];
-    struct weir_file_id id;
-    struct weir_source *source = NULL;
+    struct weir_file_id id = {0};
     struct weir_err why = WEIR_ERR_NONE;
-    *text = NULL;
+    *source = NULL;
     int rc = weir_lerobot_path(lerobot, name, path, err);
     if (rc < 0)
         return rc;
-    rc = weir_source_find(&source, lerobot->origin, path, &id, &why);
-    if (rc == 0 && id.size_bytes > TEXT_MAX)
-        rc = weir_err_set(&why, -EINVAL, "it has more than 1 GiB");
-    if (rc == 0 && !(*text = malloc((size_t)id.size_bytes + 1)))
+    rc = weir_source_find(source, lerobot->origin, path, &id, &why);
+    *size = id.size_bytes;
+    return rc < 0 ? weir_err_set(err, rc, "%s: cannot be read: %s", name, why.text) : 0;
+}
+
+int weir_lerobot_read(const struct weir_lerobot *lerobot, const char *name, char **text, size_t *n,
+                      struct weir_err *err)
+{
+    struct weir_source *source;
+    struct weir_err why = WEIR_ERR_NONE;
+    uint64_t size;
+    *text = NULL;
+    int rc = open_text(lerobot, name, &source, &size, err);
+    if (rc < 0)
+        return rc;
+    if (size > TEXT_MAX)
+        rc = weir_err_set(&why, -E2BIG, "it has more than %d MiB; write it again", TEXT_MAX >> 20);
+    if (rc == 0 && !(*text = malloc((size_t)size + 1)))
         rc = weir_no_memory(&why);
-    if (rc == 0 && (rc = weir_source_read(source, 0, *text, (size_t)id.size_bytes)) < 0)
+    if (rc == 0 && (rc = weir_source_read(source, 0, *text, (size_t)size)) < 0)
         weir_err_set(&why, rc, "%s", weir_source_reason(source, rc));
     weir_source_close(&source);
     if (rc < 0) {
@@ -67,7 +80,7 @@ int weir_lerobot_read(const struct weir_lerobot *lerobot, const char *name, char
         *text = NULL;
         return weir_err_set(err, rc, "%s: cannot be read: %s", name, why.text);
     }
-    *n = (size_t)id.size_bytes;
+    *n = (size_t)size;
     (*text)[*n] = '\0';
     return 0;
 }
@@ -79,31 +92,92 @@ static int read_line(const char *name, const char *line, size_t length, int numb
     struct weir_err why = WEIR_ERR_NONE;
     int rc = weir_json_object_parse(line, length, &object, &why);
     if (rc < 0)
-        return weir_err_set(err, rc, "%s: line %d: %s%s", name, number, why.text,
-                            rc == -EBADMSG ? "; copy the file again" : "");
+        return weir_err_set(err, rc, "%s: line %d: %s; %s", name, number, why.text, weir_input_advice(rc));
     rc = use(user, object, number, err);
     json_decref(object);
     return rc;
 }
 
+/* A file that is read line by line. */
+struct lines {
+    struct weir_source *source;
+    uint64_t at, size; /* bytes of the file that were read, and all */
+    char *bytes;       /* begin .. end - 1 follow the last line */
+    size_t begin, end, capacity;
+};
+
+/* Reads more of the file. Returns 0 or a negative code with err. */
+static int read_more(struct lines *lines, struct weir_err *err)
+{
+    if (lines->begin > 0)
+        memmove(lines->bytes, lines->bytes + lines->begin, lines->end - lines->begin);
+    lines->end -= lines->begin;
+    lines->begin = 0;
+    if (lines->end == lines->capacity) {
+        size_t capacity = lines->capacity ? 2 * lines->capacity : LINE_PIECE;
+        char *bytes = capacity <= TEXT_MAX ? realloc(lines->bytes, capacity) : NULL;
+        if (!bytes)
+            return capacity > TEXT_MAX
+                       ? weir_err_set(err, -E2BIG, "it has more than %d MiB; write it again", TEXT_MAX >> 20)
+                       : weir_no_memory(err);
+        lines->bytes = bytes;
+        lines->capacity = capacity;
+    }
+    size_t room = lines->capacity - lines->end;
+    size_t n = lines->size - lines->at < room ? (size_t)(lines->size - lines->at) : room;
+    int rc = weir_source_read(lines->source, lines->at, lines->bytes + lines->end, n);
+    lines->at += n;
+    lines->end += n;
+    return rc < 0 ? weir_err_set(err, rc, "%s", weir_source_reason(lines->source, rc)) : 0;
+}
+
+/* Sets *line and its length. Returns 1, 0 after the last line, or a negative code with err. */
+static int next_line(struct lines *lines, const char **line, size_t *length, struct weir_err *err)
+{
+    const char *stop = NULL;
+    size_t seen = 0;
+    for (;;) {
+        size_t n = lines->end - lines->begin - seen;
+        stop = n > 0 ? memchr(lines->bytes + lines->begin + seen, '\n', n) : NULL;
+        if (stop || lines->at == lines->size)
+            break;
+        seen += n;
+        int rc = read_more(lines, err);
+        if (rc < 0)
+            return rc;
+    }
+    if (lines->begin == lines->end)
+        return 0;
+    *line = lines->bytes + lines->begin;
+    *length = stop ? (size_t)(stop - *line) : lines->end - lines->begin;
+    lines->begin += *length + (stop != NULL);
+    return 1;
+}
+
+static bool is_blank(const char *line, size_t n)
+{
+    while (n > 0 && strchr(" \r\t", line[n - 1]) && line[n - 1])
+        n--;
+    return n == 0;
+}
+
 int weir_lerobot_read_lines(const struct weir_lerobot *lerobot, const char *name, weir_lerobot_line *use, void *user,
                             struct weir_err *err)
 {
-    char *text;
-    size_t size;
-    int rc = weir_lerobot_read(lerobot, name, &text, &size, err), number = 0;
-    if (rc < 0)
-        return rc;
-    const char *end = text + size;
-    for (const char *line = text; rc == 0 && line < end;) {
-        const char *stop = memchr(line, '\n', (size_t)(end - line));
-        size_t length = (size_t)((stop ? stop : end) - line);
+    struct lines lines = {0};
+    struct weir_err why = WEIR_ERR_NONE;
+    const char *line = NULL;
+    size_t length = 0;
+    int number = 0, rc = open_text(lerobot, name, &lines.source, &lines.size, err), found = 1;
+    while (rc == 0 && (found = next_line(&lines, &line, &length, &why)) > 0) {
         number++;
-        if (length > 0 && strspn(line, " \r\t") < length)
+        if (!is_blank(line, length))
             rc = read_line(name, line, length, number, use, user, err);
-        line += length + 1;
     }
-    free(text);
+    if (rc == 0 && found < 0)
+        rc = weir_err_set(err, found, "%s: line %d: cannot be read: %s", name, number + 1, why.text);
+    free(lines.bytes);
+    weir_source_close(&lines.source);
     return rc;
 }
 
@@ -385,7 +459,7 @@ int weir_lerobot_read_info(struct weir_lerobot *lerobot, struct weir_err *err)
     struct weir_err why = WEIR_ERR_NONE;
     int rc = weir_lerobot_read(lerobot, INFO, &text, &n, err);
     if (rc == 0 && (rc = weir_json_object_parse(text, n, &info, &why)) < 0)
-        weir_err_set(err, rc, INFO ": %s; copy it again", why.text);
+        weir_err_set(err, rc, INFO ": %s; %s", why.text, weir_input_advice(rc));
     free(text);
     if (rc == 0)
         rc = read_version(lerobot, info, err);
