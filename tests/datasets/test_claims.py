@@ -1,0 +1,520 @@
+#!/usr/bin/env python3
+"""Checks what a small input can demand: test_claims.py WEIR PARQUET_COLUMNS [--print] [TEST...].
+
+Each row of ROWS is a small input that announces much to one parser. The program must end by itself with exit status 0
+to 3, and may use BASE_BYTES + RATIO x the bytes that the input has on disk, and CPU_MAX_S. An error must not blame
+the machine. docs/internals/architecture.md states the rule. --print prints what each row used. Skipped (77) without
+h5py."""
+import gzip
+import http.server
+import json
+import os
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import zlib
+
+try:
+    import h5py
+    import numpy as np
+except ImportError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+BASE_BYTES, RATIO = 256 << 20, 64  # as in docs/internals/architecture.md
+CPU_MAX_S = 20  # the worst takes 3 s on an idle machine
+GUARD_BYTES = 6 << 30  # protects the machine from a failing test
+GIB = 1 << 30
+VALUES = b"{}," * (4 << 20)  # 12 MiB that are 80 times as large as a tree
+
+# ---- files ----
+
+
+def write(path, *parts):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as f:
+        for part in parts:
+            if isinstance(part, int):  # a hole
+                f.seek(part, os.SEEK_CUR)
+                f.truncate(f.tell())
+            else:
+                f.write(part if isinstance(part, bytes) else part.encode())
+    return path
+
+
+def stored(paths):
+    """Bytes on disk of files and folders."""
+    files = [os.path.join(at, name) for path in paths for at, _, names in os.walk(path) for name in names]
+    files += [path for path in paths if os.path.isfile(path)]
+    return sum(min(os.stat(f).st_blocks * 512, os.path.getsize(f)) for f in files)
+
+
+def png(width, height, n):
+    """A PNG of n zero bytes of data."""
+    out = b"\x89PNG\r\n\x1a\n"
+    header = struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
+    for name, data in ((b"IHDR", header), (b"IDAT", zlib.compress(b"\0" * n)), (b"IEND", b"")):
+        out += struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    return out
+
+
+PNG = png(8, 8, 8 * 25)
+
+# ---- Parquet ----
+
+BYTE, I32, I64, BINARY, LIST, STRUCT = 3, 5, 6, 8, 9, 12  # types of Thrift's compact protocol
+INT64, FLOAT, TEXT = 2, 4, 6  # types of Parquet
+
+
+def varint(n):
+    out = b""
+    while n >= 0x80:
+        out += bytes([n & 0x7F | 0x80])
+        n >>= 7
+    return out + bytes([n])
+
+
+def struct_of(*fields):
+    """Encodes (id, type, value) fields: an integer, text, the bytes of a structure, or (type, [elements])."""
+    out, last = b"", 0
+    for number, kind, value in fields:
+        out += bytes([number - last << 4 | kind])
+        last = number
+        if kind in (I32, I64):
+            out += varint(value << 1)
+        elif kind == BINARY:
+            out += varint(len(value)) + value
+        elif kind == LIST:
+            out += bytes([0xF0 | value[0]]) + varint(len(value[1])) + b"".join(value[1])
+        else:
+            out += value
+    return out + b"\0"
+
+
+def page(n, stored_bytes, unpacked_bytes, encoding=0):
+    header = struct_of((1, I32, n), (2, I32, encoding), (3, I32, 3), (4, I32, 3))
+    return struct_of((1, I32, 0), (2, I32, unpacked_bytes), (3, I32, stored_bytes), (5, STRUCT, header))
+
+
+def chunk(kind, values, at, size, codec=0, name=b"x"):
+    meta = struct_of((1, I32, kind), (2, LIST, (I32, [varint(0)])), (3, LIST, (BINARY, [varint(len(name)) + name])),
+                     (4, I32, codec), (5, I64, values), (6, I64, size), (7, I64, size), (9, I64, at))
+    return struct_of((2, I64, at), (3, STRUCT, meta))
+
+
+def element(name, kind=None, children=0, repetition=0):
+    fields = [] if kind is None else [(1, I32, kind)]
+    return struct_of(*fields, (3, I32, repetition), (4, BINARY, name), *([(5, I32, children)] if children else []))
+
+
+def footer(schema, rows, chunks):
+    group = struct_of((1, LIST, (STRUCT, chunks)), (2, I64, 1), (3, I64, rows))
+    out = struct_of((1, I32, 1), (2, LIST, (STRUCT, schema)), (3, I64, rows), (4, LIST, (STRUCT, [group])))
+    return out + struct.pack("<I", len(out)) + b"PAR1"
+
+
+INFO = {"codebase_version": "v2.1", "fps": 10, "total_episodes": 1, "total_frames": 10, "chunks_size": 1000,
+        "data_path": "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet", "video_path": None,
+        "features": {"observation.state": {"dtype": "float32", "shape": [1], "names": None},
+                     "action": {"dtype": "float32", "shape": [1], "names": None},
+                     "observation.images.top": {"dtype": "image", "shape": [8, 8, 3], "names": None}}}
+COLUMNS = (b"observation.state", b"action")
+
+
+def lerobot(path, parquet=None, **texts):
+    """Writes a dataset of version 2.1. parquet: parts of its file; texts: the contents of files of meta/."""
+    rows = 10
+    meta = {"info": json.dumps(INFO), "tasks": '{"task_index": 0, "task": "a"}\n',
+            "episodes": '{"episode_index": 0, "tasks": ["a"], "length": 10}\n'}
+    for name in sorted(set(meta) | set(texts)):
+        parts = texts.get(name, (meta.get(name),))
+        write(f"{path}/meta/{name}.json{'' if name == 'info' else 'l'}", *parts)
+    if parquet is None:
+        parquet = pages_of(FLOAT, rows, page(rows, 4 * rows, 4 * rows) + b"\0\0\0\0" * rows)
+    write(f"{path}/data/chunk-000/episode_000000.parquet", *parquet)
+    return [path]
+
+
+def image_pages(rows, at):
+    """The pages of a column of images at an offset, its schema and its chunks."""
+    values = struct.pack("<I", len(PNG)) + PNG, struct.pack("<I", 0)
+    pages = [page(rows, rows * len(value), rows * len(value)) + rows * value for value in values]
+    schema = [element(b"observation.images.top", children=2), element(b"bytes", TEXT), element(b"path", TEXT)]
+    starts = at, at + len(pages[0])
+    chunks = [chunk(TEXT, rows, start, len(p), name=name)
+              for p, start, name in zip(pages, starts, (b"bytes", b"path"))]
+    return b"".join(pages), schema, chunks
+
+
+def pages_of(kind, rows, data, codec=0, values=None, hole=0, is_list=False):
+    """The parts of a file whose two columns of numbers have the same pages."""
+    size = len(data) + hole
+    images, schema, image_chunks = image_pages(rows, 4 + size)
+    schema = [element(b"schema", children=3)] + schema
+    for name in COLUMNS:
+        schema += [element(name, children=1), element(b"list", kind, repetition=2)] if is_list else [element(name, kind)]
+    chunks = image_chunks + [chunk(kind, values or rows, 4, size, codec, name) for name in COLUMNS]
+    return [b"PAR1", data, *([hole] if hole else []), images, footer(schema, rows, chunks)]
+
+
+def parquet_names(path):
+    """Many columns of a field with a long name."""
+    n, name, data = 19990, b"n" * (1 << 20), page(10, 40, 40) + b"\0" * 40
+    images, schema, image_chunks = image_pages(10, 4 + len(data))
+    schema = [element(b"schema", children=4)] + schema + [element(name, children=n)] + [element(b"c", FLOAT)] * n
+    schema += [element(c, FLOAT) for c in COLUMNS]
+    chunks = image_chunks + [chunk(FLOAT, 10, 4, len(data), name=b"c")] * (n + 2)
+    return lerobot(path, parquet=[b"PAR1", data, images, footer(schema, 10, chunks)])
+
+
+def parquet_page_in_a_hole(path):
+    size = (1 << 30) - 64
+    return lerobot(path, parquet=pages_of(FLOAT, 10, page(10, size, size), hole=size))
+
+
+def parquet_footer_in_a_hole(path):
+    return lerobot(path, parquet=[b"PAR1", 255 << 20, struct.pack("<I", 250 << 20) + b"PAR1"])
+
+
+def zstd_of(n):
+    """A frame of n zeros, in runs of 128 KiB."""
+    run = 128 << 10
+    sizes = [run] * (n // run) + ([n % run] if n % run else [])
+    blocks = [struct.pack("<I", size << 3 | 1 << 1 | (i == len(sizes) - 1))[:3] + b"\0"
+              for i, size in enumerate(sizes)]
+    return b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", n) + b"".join(blocks)
+
+
+def parquet_zeros(path):
+    size = 1000 << 20
+    packed = zstd_of(size)
+    return lerobot(path, parquet=pages_of(FLOAT, 10, page(10, len(packed), size) + packed, codec=6))
+
+
+def parquet_empty_texts(path):
+    """Values of no bytes, each of which takes 16 bytes of memory."""
+    n = 60 << 20
+    packed = zstd_of(4 * n)
+    data = page(n, len(packed), 4 * n) + packed
+    schema = [element(b"schema", children=1), element(b"x", TEXT)]
+    return [write(f"{path}/x.parquet", b"PAR1", data, footer(schema, n, [chunk(TEXT, n, 4, len(data), 6)]))]
+
+
+def dictionary_page():
+    header = struct_of((1, I32, 1), (2, I32, 0))
+    return struct_of((1, I32, 2), (2, I32, 4), (3, I32, 4), (7, STRUCT, header)) + b"\0" * 4
+
+
+def sized(data):
+    return struct.pack("<I", len(data)) + data
+
+
+def parquet_runs(path):
+    """Pages with lists of one run each."""
+    n, pages = (1 << 26) - 1, 600
+    first = sized(varint(1 << 1) + b"\0" + varint((n - 1) << 1) + b"\1") + sized(varint(n << 1) + b"\1")
+    rest = sized(varint(n << 1) + b"\1") + sized(varint(n << 1) + b"\1")
+    values = b"\1" + varint(n << 1) + b"\0"
+    data = dictionary_page()
+    for levels in [first] + [rest] * (pages - 1):
+        size = len(levels) + len(values)
+        data += page(n, size, size, encoding=8) + levels + values
+    return lerobot(path, parquet=pages_of(FLOAT, 10, data, values=n * pages, is_list=True))
+
+
+# ---- JSON ----
+
+
+def info_values(path):
+    return lerobot(path, info=(json.dumps(INFO)[:-1], ', "x": [', VALUES[:-1], "]}"))
+
+
+def info_hole(path):
+    return lerobot(path, info=(json.dumps(INFO), GIB - (1 << 20)))
+
+
+def episodes_line(path):
+    return lerobot(path, episodes=('{"episode_index": 0, "tasks": [', VALUES[:-1], '], "length": 10}\n'))
+
+
+def episodes_lines(path):
+    return lerobot(path, episodes=('{"episode_index": 0, "tasks": ["a"], "length": 10}\n', b"{}\n" * (1 << 20)))
+
+
+def episodes_hole(path):
+    return lerobot(path, episodes=('{"episode_index": 0, "tasks": ["a"], "length": 10}\n', GIB - (1 << 20)))
+
+
+def tasks_line(path):
+    return lerobot(path, tasks=('{"task_index": 0, "task": "a", "x": [', VALUES[:-1], "]}\n"))
+
+
+def stats_line(path):
+    return lerobot(path, episodes_stats=('{"episode_index": 0, "stats": {"action": {"x": [', VALUES[:-1], "]}}}\n"))
+
+
+def result_values(path):
+    """The output of --json of a run."""
+    return [write(f"{path}/result.json", '{"schema": 1, "report": {}, "x": [', VALUES[:-1], "]}")]
+
+
+def log_values(path):
+    return [write(f"{path}/log.jsonl", b'{"type": "run", "x": [' + VALUES[:(1 << 20) - 64] + b"{}]}\n")]
+
+
+def log_hole(path):
+    return [write(f"{path}/log.jsonl", '{"type": "run"}\n', GIB >> 2)]
+
+
+# ---- traces ----
+
+
+def trace_events(path):
+    event = b'{"ph":"X","ts":0,"dur":0,"cat":"cpu_op"},'
+    text = b'{"traceEvents":[' + event * (6 << 20) + event[:-1] + b"]}"
+    return [write(f"{path}/trace.json.gz", gzip.compress(text, 6))]
+
+
+def trace_blank(path):
+    return [write(f"{path}/trace.json.gz", gzip.compress(b'{"traceEvents":[' + b" " * (600 << 20) + b"]}", 1))]
+
+
+def trace_values(path):
+    return [write(f"{path}/trace.json", '{"traceEvents":[{"ph":"X","ts":0,"dur":0,"args":{"x":[', VALUES[:-1],
+                  "]}}]}")]
+
+
+# ---- Zarr, RLDS ----
+
+
+def zarray(shape, chunks, dtype="<f4", **more):
+    return json.dumps(dict({"zarr_format": 2, "shape": shape, "chunks": chunks, "dtype": dtype, "compressor": None,
+                            "fill_value": 0, "order": "C", "filters": None}, **more))
+
+
+def zarr(path, rows=10, zattrs=("{}",), chunk_rows=10):
+    root = f"{path}/x.zarr"
+    write(f"{root}/.zgroup", '{"zarr_format": 2}')
+    write(f"{root}/.zattrs", *zattrs)
+    for name, width in (("state", 2), ("action", 2)):
+        write(f"{root}/data/{name}/.zarray", zarray([rows, width], [chunk_rows, width]))
+        write(f"{root}/data/{name}/0.0", b"\0" * 80)
+    for group in ("data", "meta"):
+        write(f"{root}/{group}/.zgroup", '{"zarr_format": 2}')
+    write(f"{root}/meta/episode_ends/.zarray", zarray([1], [1], "<i8"))
+    write(f"{root}/meta/episode_ends/0", struct.pack("<q", rows))
+    return [root]
+
+
+def zarr_rows(path):
+    return zarr(path, rows=1 << 30, chunk_rows=1)
+
+
+def zarr_attributes(path):
+    return zarr(path, zattrs=('{"x": [', VALUES[:(1 << 20) - 64], "{}]}"))
+
+
+def zip_directory(path):
+    """A central directory in a hole."""
+    entries = 1 << 24
+    size = 46 * entries
+    end = b"PK\5\6" + struct.pack("<4H2IH", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    end64 = b"PK\6\6" + struct.pack("<Q2H2I4Q", 44, 45, 45, 0, 0, entries, entries, size, 0)
+    locator = b"PK\6\7" + struct.pack("<IQI", 0, size, 1)
+    return [write(f"{path}/x.zarr.zip", size, end64, locator, end)]
+
+
+def features_values(path):
+    write(f"{path}/rlds/features.json", '{"featuresDict": {"features": {}}, "x": [', VALUES[:(4 << 20) - 256], "{}]}")
+    return [os.path.dirname(write(f"{path}/rlds/x.tfrecord-00000-of-00001", b"\0" * 64))]
+
+
+def crc(data):
+    table = []
+    for i in range(256):
+        c = i
+        for _ in range(8):
+            c = c >> 1 ^ 0x82F63B78 if c & 1 else c >> 1
+        table.append(c)
+    c = 0xFFFFFFFF
+    for byte in data:
+        c = table[(c ^ byte) & 255] ^ c >> 8
+    c ^= 0xFFFFFFFF
+    return struct.pack("<I", ((c >> 15 | c << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def tfrecord_hole(path):
+    """A record of 1 GiB in a hole."""
+    length = struct.pack("<Q", GIB - 64)
+    return [os.path.dirname(write(f"{path}/rlds/x.tfrecord-00000-of-00001", length, crc(length), GIB - 64, b"\0" * 4))]
+
+
+def tfrecord_features(path):
+    """An example of empty features."""
+    count = 400_000
+    feature = b"\x0a\x00"
+    features = feature * count
+    example = b"\x0a" + varint(len(features)) + features
+    length = struct.pack("<Q", len(example))
+    return [os.path.dirname(write(f"{path}/rlds/x.tfrecord-00000-of-00001", length, crc(length), example, b"\0" * 4))]
+
+
+# ---- HDF5 and images ----
+
+
+def hdf5(path, rows=4, images=None, chunk_rows=1, empty=False):
+    """ACT's layout; images: bytes of each frame."""
+    os.makedirs(path, exist_ok=True)
+    with h5py.File(f"{path}/episode_0.hdf5", "w") as f:
+        for name in ("action", "observations/qpos"):
+            if empty:
+                f.create_dataset(name, (rows, 2), "f4", chunks=(chunk_rows, 2))
+            else:
+                f[name] = np.zeros((rows, 2), "f4")
+        if empty:
+            f.create_dataset("observations/images/top", (rows, 8, 8, 3), "u1", chunks=(chunk_rows, 8, 8, 3))
+        else:
+            width = len(images)
+            f["observations/images/top"] = np.frombuffer(images * rows, "u1").reshape(rows, width)
+    return [path]
+
+
+def hdf5_rows(path):
+    return hdf5(path, rows=1 << 24, empty=True)
+
+
+def png_size(path):
+    return hdf5(path, images=png(60000, 60000, 1000))
+
+
+def jpeg_size(path):
+    tables = b"\xff\xdb\0\x43\0" + b"\1" * 64
+    frame = b"\xff\xc0\0\x11\x08" + struct.pack(">2H", 60000, 60000) + b"\3\1\x22\0\2\x11\0\3\x11\0"
+    codes = b"".join(b"\xff\xc4\0\x14" + bytes([kind]) + b"\1" + b"\0" * 15 + b"\0" for kind in (0, 0x10))
+    scan = b"\xff\xda\0\x0c\3\1\0\2\0\3\0\0\x3f\0"
+    return hdf5(path, images=b"\xff\xd8" + tables + frame + codes + scan + b"\0" * 64 + b"\xff\xd9")
+
+
+# ---- small formats ----
+
+
+def config_hole(path):
+    return [write(f"{path}/run.conf", "batch_size 4\n", GIB)] + lerobot(f"{path}/data")
+
+
+def index_hole(path):
+    lerobot(f"{path}/data")
+    subprocess.run([WEIR, "info", f"{path}/data", "--index", f"{path}/index"], check=True, stdout=subprocess.DEVNULL)
+    with open(f"{path}/index", "rb") as f:
+        head = f.read(64)
+    return [f"{path}/data", write(f"{path}/index", head, 3 * GIB)]
+
+
+def list_values(path):
+    return [write(f"{path}/served/index.json", "[", VALUES[:-1], "]")]
+
+
+def list_names(path):
+    return [write(f"{path}/served/index.json", "[", b'"a.hdf5",' * (1 << 19), '"b.hdf5"]')]
+
+
+# ---- the table ----
+
+
+def weir(*arguments):
+    """The command of a row; @0 is its first path."""
+    return lambda paths: [WEIR] + [paths[int(a[1:])] if a.startswith("@") else a for a in arguments]
+
+
+def served(paths):
+    return [WEIR, "info", "URL"]
+
+
+INFO_ROWS = (parquet_names, parquet_page_in_a_hole, parquet_footer_in_a_hole, parquet_zeros, parquet_runs, info_values,
+             info_hole, episodes_line, episodes_lines, episodes_hole, tasks_line, zarr_rows, zarr_attributes,
+             zip_directory, features_values, tfrecord_hole, tfrecord_features, hdf5_rows)
+RUN = ("--batch-size", "2", "--num-workers", "1")
+ROWS = [(make, weir("info", "@0")) for make in INFO_ROWS]
+ROWS += [(make, weir("run", "@0", *RUN)) for make in (parquet_names, png_size, jpeg_size, hdf5_rows, tasks_line)]
+ROWS += [(make, weir("verify", "@0")) for make in (stats_line, parquet_runs)]
+ROWS += [(make, weir("report", "@0")) for make in (log_values, log_hole, trace_events, trace_blank, trace_values)]
+ROWS += [(result_values, weir("compare", "@0", "@0")), (config_hole, weir("run", "@1", "--config", "@0", *RUN)),
+         (index_hole, weir("run", "@0", "--index", "@1", *RUN)), (list_values, served), (list_names, served),
+         (parquet_empty_texts, lambda paths: [COLUMNS_TOOL, paths[0], "0", str(60 << 20)])]
+
+
+def serve(folder):
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args):
+            super().__init__(*args, directory=folder)
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def limits():
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_MAX_S, CPU_MAX_S + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (GUARD_BYTES, GUARD_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def measure(command, log):
+    """Returns the exit status, the peak memory and the CPU time of a command."""
+    with open(log, "wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                   preexec_fn=limits)
+        _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, used.ru_maxrss << 10, used.ru_utime + used.ru_stime
+
+
+class Claims(unittest.TestCase):
+    def check(self, make, command):
+        folder = tempfile.mkdtemp(prefix="claims-")
+        server = None
+        try:
+            paths = make(folder + "/in")
+            words = command(paths)
+            if "URL" in words:
+                server = serve(os.path.dirname(paths[0]))
+                words[words.index("URL")] = f"http://127.0.0.1:{server.server_address[1]}/index.json"
+            code, memory, seconds = measure(words, folder + "/out")
+            with open(folder + "/out", errors="replace") as f:
+                said = f.read()
+            disk = stored(paths)
+        finally:
+            if server:
+                server.shutdown()
+            shutil.rmtree(folder)
+        last = said.strip().splitlines()[-1:] or [""]
+        if PRINT:
+            print(f"{make.__name__:26} {words[1][:8]:8} exit {code:3} {memory >> 20:5} MiB of {(BASE_BYTES + RATIO * disk) >> 20:5}"
+                  f" {seconds:5.1f} s, {disk:9} bytes | {last[0][-150:]}", flush=True)
+        self.assertIn(code, (0, 1, 2, 3), f"{-code if code < 0 else code}: {said[-500:]}")
+        self.assertLess(seconds, CPU_MAX_S)
+        self.assertLessEqual(memory, BASE_BYTES + RATIO * disk, said[-500:])
+        self.assertNotIn("out of memory", said)
+
+
+def add(make, command):
+    words = command(["path"] * 2)
+    name = words[1] if words[0] == WEIR else "columns"
+    setattr(Claims, f"test_{make.__name__}_{name}", lambda self: self.check(make, command))
+
+
+if __name__ == "__main__":
+    PRINT = "--print" in sys.argv
+    WEIR, COLUMNS_TOOL = (os.path.abspath(path) for path in sys.argv[1:3])
+    for row in ROWS:
+        add(*row)
+    unittest.main(argv=[sys.argv[0]] + [a for a in sys.argv[3:] if a != "--print"])
