@@ -32,8 +32,8 @@ int weir_read_at(int fd, uint64_t offset, void *buffer, size_t n)
 
 bool weir_is_lfs_pointer(const void *bytes, size_t n)
 {
-    static const char begin[] = "version https://git-lfs.github.com/spec/";
-    return n >= sizeof begin - 1 && memcmp(bytes, begin, sizeof begin - 1) == 0;
+    static const char begin[WEIR_LFS_BYTES + 1] = "version https://git-lfs.github.com/spec/";
+    return n >= WEIR_LFS_BYTES && memcmp(bytes, begin, WEIR_LFS_BYTES) == 0;
 }
 
 int weir_write_at(int fd, uint64_t offset, const void *bytes, size_t n)

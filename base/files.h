@@ -34,8 +34,11 @@ static inline uint64_t weir_le(const uint8_t *bytes, int n)
     return value;
 }
 
-/* Returns whether a file that begins with these n bytes only names the contents, which Git LFS has not fetched. */
+/* Returns whether a file that begins with these n bytes, at least WEIR_LFS_BYTES, only names the contents, which Git
+ * LFS has not fetched. */
+enum { WEIR_LFS_BYTES = 40 };
 bool weir_is_lfs_pointer(const void *bytes, size_t n);
+#define WEIR_LFS_ERROR "is a Git LFS pointer; fetch the file with `git lfs pull`" /* without the path */
 
 /* ---- outputs ---- */
 

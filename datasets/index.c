@@ -1,10 +1,12 @@
 /* Turns one file into episodes, using the file's format and the layouts of its episodes. */
+#include "base/files.h"
 #include "base/grow.h"
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
 #include "origin/origin.h"
+#include "origin/source.h"
 #include "origin/url.h"
 
 #include <errno.h>
@@ -242,6 +244,21 @@ void weir_opening_end(struct weir_opening *opening)
     opening->kept = NULL;
 }
 
+/* Replaces the error of a file that cannot be opened because Git LFS has not fetched its contents. */
+static void name_lfs_pointer(struct weir_file_result *result, struct weir_origin *origin, const char *path)
+{
+    char bytes[WEIR_LFS_BYTES];
+    struct weir_source *source = NULL;
+    struct weir_file_id id;
+    struct weir_err ignored = WEIR_ERR_NONE;
+    if (weir_source_find(&source, origin, path, &id, &ignored) == 0 &&
+        weir_source_read(source, 0, bytes, sizeof bytes) == 0 && weir_is_lfs_pointer(bytes, sizeof bytes)) {
+        result->err = (struct weir_err)WEIR_ERR_NONE;
+        result->rc = weir_err_set(&result->err, -ENODATA, WEIR_LFS_ERROR);
+    }
+    weir_source_close(&source);
+}
+
 void weir_file_open(struct weir_file_result *result, const char *path, const struct weir_format_ops *format,
                     struct weir_opening *opening)
 {
@@ -255,6 +272,8 @@ void weir_file_open(struct weir_file_result *result, const char *path, const str
     result->file.format = format;
     if (result->rc == 0)
         result->rc = format->open(result, path, opening);
+    if (result->rc == -EBADMSG || result->rc == -ENODATA)
+        name_lfs_pointer(result, opening->origin, path);
     if (result->rc < 0) {
         weir_err_prefix(&result->err, "%s", path);
         weir_file_index_close(&result->file);

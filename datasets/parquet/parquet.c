@@ -45,7 +45,7 @@ static int read_footer(struct weir_parquet *p, struct weir_err *err)
     uint8_t *bytes = malloc(tail);
     int rc = bytes ? read_at(p, p->file_bytes - tail, bytes, tail, err) : weir_no_memory(err);
     if (rc == 0 && tail == p->file_bytes && weir_is_lfs_pointer(bytes, tail))
-        rc = weir_err_set(err, -ENODATA, "is a Git LFS pointer; fetch the file with `git lfs pull`");
+        rc = weir_err_set(err, -ENODATA, WEIR_LFS_ERROR);
     if (rc == 0)
         rc = check_end(p, bytes + tail - FOOTER_END, &size, err);
     if (rc == 0 && size + FOOTER_END > tail) {

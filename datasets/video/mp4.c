@@ -304,7 +304,7 @@ static int find_moov(struct window *window, uint64_t *offset, uint64_t *bytes, s
             return rc;
         const uint8_t *box = window->bytes + (at - window->at);
         if (at == 0 && weir_is_lfs_pointer(window->bytes, window->n))
-            return weir_err_set(err, -ENODATA, "the file is a Git LFS pointer; fetch the video with `git lfs pull`");
+            return weir_err_set(err, -ENODATA, WEIR_LFS_ERROR);
         if (at == 0 && memcmp(box + 4, "ftyp", 4) != 0)
             return weir_err_set(err, -EBADMSG, "the file is not an MP4 file; copy it again, or record it again");
         if (memcmp(box + 4, "moof", 4) == 0)

@@ -82,6 +82,15 @@ Test(bad_input, files_that_are_no_episodes)
     bad_input_try("none is good", path, bad_stops(-EBADMSG, bad_input_episode(0), "not an HDF5 file"));
 }
 
+Test(bad_input, files_that_git_lfs_has_not_fetched)
+{
+    static const char *const names[] = {"a.hdf5", "a.tfrecord", "a.zarr.zip", "a.weir", "a.mdb"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        write_text(fixture_path(names[i]), "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+        bad_input_try(names[i], fixture_path(names[i]), bad_stops(-ENODATA, names[i], "is a Git LFS pointer; fetch"));
+    }
+}
+
 Test(bad_input, truncated_files)
 {
     static const struct h5fx_episode *const kinds[] = {&act, &actpp, &bench};
