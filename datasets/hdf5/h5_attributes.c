@@ -1,3 +1,4 @@
+#include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
 #include "datasets/hdf5/h5_read.h"
 #include "datasets/hdf5/h5_read_priv.h"
@@ -13,20 +14,27 @@ enum { TEXT_MAX = 65536 };
 
 static void note_unreadable(struct weir_h5 *h5, const char *name)
 {
-    if (!*h5->unreadable)
-        snprintf(h5->unreadable, sizeof h5->unreadable, "%s", name);
+    if (*h5->unreadable)
+        return;
+    snprintf(h5->unreadable, sizeof h5->unreadable, "%s", name);
+    weir_h5_library_message(h5->unreadable_why);
 }
 
-/* If one attribute of the root is damaged, the library cannot find any attribute of the root by name. */
-static int unreadable(const char *name, int rc, struct weir_err *err)
+/* If one attribute of the root is damaged, the library cannot find any attribute of the root by name. why: the
+ * library's reason, or "". */
+static int unreadable(const char *name, const char *why, int rc, struct weir_err *err)
 {
-    return weir_err_set(
-        err, rc, "attribute %s, or another attribute of the file's root, cannot be read; copy the file again", name);
+    bool version = strstr(why, "bad version number");
+    return weir_err_set(err, rc, "attribute %s, or another attribute of the file's root, cannot be read%s%s%s; %s",
+                        name, *why ? " (HDF5: " : "", why, *why ? ")" : "",
+                        version ? "a newer HDF5 wrote the file (write it with libver=\"v110\", or without libver), or "
+                                  "it is damaged (copy it again)"
+                                : "copy the file again");
 }
 
 int weir_h5_unreadable(const struct weir_h5 *h5, struct weir_err *err)
 {
-    return *h5->unreadable ? unreadable(h5->unreadable, -EBADMSG, err) : 0;
+    return *h5->unreadable ? unreadable(h5->unreadable, h5->unreadable_why, -EBADMSG, err) : 0;
 }
 
 /* Opens an attribute of the file's root. Returns H5I_INVALID_HID if it is missing or cannot be opened; *exists
@@ -127,14 +135,17 @@ static int read_attribute(hid_t id, char *text, size_t size)
 int weir_h5_text(struct weir_h5 *h5, const char *name, char *text, size_t size, struct weir_err *err)
 {
     bool exists;
+    char why[256] = "";
     hid_t id = open_attribute(h5, name, &exists);
     if (!exists)
         return 0;
+    if (id < 0)
+        weir_h5_library_message(why);
     int rc = id < 0 ? -EBADMSG : read_attribute(id, text, size);
     if (id >= 0)
         H5Aclose(id);
     if (rc < 0)
-        return unreadable(name, rc, err);
+        return unreadable(name, why, rc, err);
     return rc > 0 ? rc : weir_err_set(err, -EBADMSG, "attribute %s is not a string; repair it, or remove it", name);
 }
 

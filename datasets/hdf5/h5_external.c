@@ -55,6 +55,11 @@ static int open_external(const struct weir_h5_read *read, struct external *e, co
     int fd = weir_inside_open(&weir_h5_inside, path);
     if (fd == -EPERM && weir_h5_inside.refusal[0])
         return weir_err_set(err, fd, "%s: %s", read->path, weir_h5_inside.refusal);
+    if (fd == -ENOENT && *path != '/')
+        return weir_err_set(err, fd,
+                            "%s: its external file %.500s is not in the current folder, where HDF5 searches it; set "
+                            "HDF5_EXTFILE_PREFIX='${ORIGIN}' if it is beside the HDF5 file",
+                            read->path, path);
     if (fd < 0)
         return weir_err_set(err, fd, "%s: its external file %.500s cannot be opened: %s", read->path, path,
                             strerror(-fd));

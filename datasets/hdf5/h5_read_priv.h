@@ -11,6 +11,7 @@ struct weir_h5 {
     unsigned long fileno; /* distinguishes objects of this file from objects that external links lead to */
     bool chunks_probed;
     char unreadable[64];            /* name of the attribute that weir_h5_unreadable reports; "" = none */
+    char unreadable_why[256];       /* the library's reason */
     char root[WEIR_STORE_PATH_MAX]; /* group that paths are relative to: "" or "/data/demo_0" */
 };
 

@@ -140,7 +140,9 @@ Test(h5_texts, attributes_that_cannot_be_read)
         }
         damage_attribute(path, names[i]);
         cr_assert_eq(weir_dataset_open(&dataset, &config, &err), -EBADMSG, "%s", names[i]);
-        cr_assert_not_null(strstr(err.text, "of the file's root, cannot be read; copy the file again"), "%s", err.text);
+        cr_assert_not_null(strstr(err.text, "of the file's root, cannot be read (HDF5: bad version number"), "%s",
+                           err.text);
+        cr_assert_not_null(strstr(err.text, "; a newer HDF5 wrote the file (write it with libver="), "%s", err.text);
     }
 }
 

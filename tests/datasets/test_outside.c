@@ -482,6 +482,8 @@ Test(outside, external_files_that_are_missing_or_cut)
     expect("cut", "012", "ends too early; was it copied completely?");
     put_raw(raw, STEPS);
     expect("whole", "012345", "");
+    put_camera(path, external_list("raw"));
+    expect("relative", "", "is not in the current folder, where HDF5 searches it; set HDF5_EXTFILE_PREFIX='${ORIGIN}'");
 }
 
 Test(outside, virtual_sources_that_are_not_as_they_were)
