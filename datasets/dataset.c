@@ -59,6 +59,8 @@ static int find_files(const struct weir_dataset_config *config, struct weir_orig
         weir_err_set(err, rc, "%s: %s", config->path, strerror(-rc));
     if (config->n_files == 0 && rc == 0)
         rc = weir_choose_split(paths, config->path, config->split, err);
+    if (config->n_files == 0 && rc == 0 && (rc = weir_find_missing(paths, left_out)) < 0)
+        weir_no_memory(err);
     if (config->n_files == 0 && rc < 0) {
         weir_path_list_free(paths);
         weir_path_list_free(left_out);

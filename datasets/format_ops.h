@@ -17,6 +17,9 @@ struct weir_format_ops {
     bool (*is_folder)(int folder, const char *name);
     /* Returns the split in a file's name, and its length in *length. Returns NULL if the name contains no split. */
     const char *(*split)(const char *name, size_t *length);
+    /* Adds the files that are missing among those of a folder, sorted and of one split, to left_out, as "PATH: why".
+     * Returns 0 or a negative code. NULL: names do not show it. */
+    int (*missing)(const struct weir_path_list *files, struct weir_path_list *left_out);
     /* Fills result with the file's episodes and the locations of all their frames; the file in result is already
      * identified. Returns result->rc. Any thread can call it, with an opening of its own. */
     int (*open)(struct weir_file_result *result, const char *path, struct weir_opening *opening);
@@ -54,6 +57,8 @@ extern const struct weir_format_ops weir_format_hdf5, weir_format_tfrecord, weir
 const struct weir_format_ops *weir_format_of(const char *path);
 /* Like weir_format_of, but for a file that the user named: if the name is unknown, HDF5 is assumed. */
 const struct weir_format_ops *weir_format_of_named(const char *path);
+/* Adds the files that are missing among those of a folder to left_out. See missing() above. */
+int weir_find_missing(const struct weir_path_list *files, struct weir_path_list *left_out);
 /* Returns the format of a file of a dataset. */
 const struct weir_format_ops *weir_file_format(const struct weir_file_index *file);
 /* Returns the format of an open folder that is a dataset as a whole, or NULL. */

@@ -90,6 +90,14 @@ const struct weir_format_ops *weir_format_of_url(struct weir_origin *origin, con
     return NULL;
 }
 
+int weir_find_missing(const struct weir_path_list *files, struct weir_path_list *left_out)
+{
+    int rc = 0;
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0] && rc == 0; i++)
+        rc = formats[i]->missing ? formats[i]->missing(files, left_out) : 0;
+    return rc;
+}
+
 /* ---- splits ---- */
 
 static const char *split_of(const char *path, size_t *length)

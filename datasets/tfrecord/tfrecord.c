@@ -63,7 +63,8 @@ static int open_tfrecord(struct weir_file_result *result, const char *path, stru
     struct reading reading = {.source = {weir_source_read, source}};
     rc = weir_records_find(&reading.records, &reading.source, result->file.file.size_bytes, &result->err);
     if (rc == 0 && reading.records.n == 0)
-        rc = weir_err_set(&result->err, -EBADMSG, "has no records; remove the file");
+        rc = weir_err_set(&result->err, -EBADMSG,
+                          "has no records (0 bytes); copy the file again, or remove it if the original is empty too");
     if (rc == 0)
         rc = weir_stated_read(&reading.stated, opening->origin, path, &result->err);
     if (rc == 0)
@@ -130,11 +131,70 @@ static const char *split_of(const char *name, size_t *length)
     return *length ? dash + 1 : NULL;
 }
 
+/* ---- shards ---- */
+
+struct shard {
+    size_t stem; /* length of the path before the number */
+    unsigned long number, count;
+};
+
+/* Parses NAME-SPLIT.tfrecord-00000-of-00003. */
+static bool parse_shard(const char *path, struct shard *shard)
+{
+    static const char extension[] = ".tfrecord-", of[] = "-of-", digits[] = "0123456789";
+    const char *slash = strrchr(path, '/'), *at = strstr(slash ? slash : path, extension);
+    const char *number = at ? at + strlen(extension) : "", *count = number + strspn(number, digits);
+    if (count == number || strncmp(count, of, strlen(of)) != 0)
+        return false;
+    count += strlen(of);
+    *shard = (struct shard){(size_t)(number - path), strtoul(number, NULL, 10), strtoul(count, NULL, 10)};
+    return *count && count[strspn(count, digits)] == '\0';
+}
+
+static bool same_shards(const char *path, const char *first_path, const struct shard *first)
+{
+    struct shard shard;
+    return parse_shard(path, &shard) && shard.stem == first->stem && shard.count == first->count &&
+           memcmp(path, first_path, first->stem) == 0;
+}
+
+/* Reports the first missing number among n shards in the order of their numbers. */
+static int report_missing(char *const *paths, int n, const struct shard *first, struct weir_path_list *left_out)
+{
+    char *text;
+    struct shard shard;
+    int missing = 0;
+    while (missing < n && parse_shard(paths[missing], &shard) && shard.number == (unsigned long)missing)
+        missing++;
+    int bytes =
+        asprintf(&text, "%.*s%05d-of-%05lu: the shard is missing (%d of %lu are present); copy the dataset completely",
+                 (int)first->stem, paths[0], missing, first->count, n, first->count);
+    return weir_path_list_add(left_out, bytes < 0 ? NULL : text);
+}
+
+static int find_missing(const struct weir_path_list *files, struct weir_path_list *left_out)
+{
+    int rc = 0;
+    for (int i = 0, n; i < files->n && rc == 0; i += n) {
+        char *const *paths = files->paths + i;
+        struct shard first;
+        n = 1;
+        if (!parse_shard(paths[0], &first))
+            continue;
+        while (i + n < files->n && same_shards(paths[n], paths[0], &first))
+            n++;
+        if ((unsigned long)n < first.count)
+            rc = report_missing(paths, n, &first, left_out);
+    }
+    return rc;
+}
+
 const struct weir_format_ops weir_format_tfrecord = {
     .name = "tfrecord",
     .summary = "TFRecord of tf.train.Example, as RLDS stores it: one episode per record",
     .names = is_tfrecord,
     .split = split_of,
+    .missing = find_missing,
     .open = open_tfrecord,
     .check = check,
     .reads_origins = true,

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { STEPS = 5, DIM = 7, SIDE = 16 };
 
@@ -221,12 +222,12 @@ Test(tfrecord, one_split_of_a_folder)
 {
     struct weir_dataset *dataset;
     struct weir_err err = WEIR_ERR_NONE;
+    char file_path[600];
     const char *path = fixture_path("splits");
     mkdir(path, 0777);
     static const char *const names[] = {"a_b-c-train.tfrecord-00000-of-00002", "a_b-c-train.tfrecord-00001-of-00002",
                                         "a_b-c-val.tfrecord-00000-of-00001"};
     for (int i = 0; i < 3; i++) {
-        char file_path[600];
         snprintf(file_path, sizeof file_path, "%s/%s", path, names[i]);
         tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
         tffx_write(&file, file_path);
@@ -245,6 +246,18 @@ Test(tfrecord, one_split_of_a_folder)
         cr_assert_eq(weir_dataset_episodes(dataset), right[i].episodes);
         weir_dataset_close(&dataset);
     }
+    unlink(strcat(strcpy(file_path, path), "/a_b-c-train.tfrecord-00000-of-00002"));
+    err = (struct weir_err)WEIR_ERR_NONE;
+    cr_assert_eq(open_split(&dataset, path, "train", &err), -ENOENT);
+    cr_assert_not_null(
+        strstr(err.text, "/a_b-c-train.tfrecord-00000-of-00002: the shard is missing (1 of 2 are present)"), "%s",
+        err.text);
+    cr_assert_eq(open_split(&dataset, path, "val", &err), 0, "another split is complete");
+    weir_dataset_close(&dataset);
+    struct weir_dataset_config tolerant = {.size = sizeof tolerant, .path = path, .split = "train", .tolerant = true};
+    cr_assert_eq(weir_dataset_open(&dataset, &tolerant, &err), 0, "%s", err.text);
+    cr_assert_not_null(strstr(weir_dataset_bad_episode(dataset, 0), "the shard is missing"));
+    weir_dataset_close(&dataset);
 }
 
 Test(tfrecord, a_bad_record_is_left_out)
