@@ -33,7 +33,8 @@ static int add_cameras(struct weir_store *store, struct weir_episode_builder *bu
         if (images && shape.rank == 1)
             rc = weir_is_depth_name(names[i]) ? weir_builder_depth(builder, names[i], key, err)
                                               : weir_builder_camera(builder, names[i], key, err);
-        else if (images || (shape.element == WEIR_ELEMENT_INTEGER && shape.dims[1] >= PIXELS_MIN))
+        else if (images || weir_looks_like_pixels(&shape) ||
+                 (shape.element == WEIR_ELEMENT_INTEGER && shape.dims[1] >= PIXELS_MIN))
             rc = weir_builder_unread(builder, names[i], key, &shape, err);
     }
     free(names);

@@ -37,15 +37,28 @@ static uint64_t dimension(const json_t *value)
     return n > 0 ? (uint64_t)n : 0;
 }
 
-static uint64_t product(const json_t *tensor)
+static void take_shape(struct weir_stated_feature *feature, const json_t *tensor)
 {
     const json_t *dimensions = json_object_get(json_object_get(tensor, "shape"), "dimensions");
-    size_t rank = json_array_size(dimensions); /* 0: a scalar */
+    size_t rank = json_array_size(dimensions);
     uint64_t values = rank <= RANK_MAX;
-    for (size_t i = 0; i < rank && values > 0; i++)
-        if (__builtin_mul_overflow(values, dimension(json_array_get(dimensions, i)), &values))
-            return 0;
-    return values;
+    for (size_t i = 0; i < rank && values > 0; i++) {
+        uint64_t n = dimension(json_array_get(dimensions, i));
+        if (i < WEIR_STATED_RANK_MAX)
+            feature->dims[i] = n;
+        if (__builtin_mul_overflow(values, n, &values))
+            values = 0;
+    }
+    feature->values = values;
+    feature->rank = values > 0 && rank <= WEIR_STATED_RANK_MAX ? (int)rank : 0;
+}
+
+/* Parses "float32", "uint8", "bool" and similar names. */
+static void take_type(struct weir_stated_feature *feature, const char *type)
+{
+    size_t bits = strtoul(type + strcspn(type, "0123456789"), NULL, 10);
+    feature->type = strstr(type, "float") ? "float" : strncmp(type, "int", 3) == 0 ? "int" : "uint";
+    feature->type_bytes = bits >= 8 && bits <= 64 ? bits / 8 : 1;
 }
 
 static bool is_text_type(const char *type)
@@ -59,14 +72,16 @@ static void take_leaf(struct weir_stated_features *stated, const char *name, con
     struct weir_stated_feature *feature = add(stated, name);
     if (!feature)
         return;
-    const char *type = json_string_value(json_object_get(tensor, "dtype"));
-    if (json_object_get(node, "image"))
+    const json_t *image = json_object_get(node, "image");
+    const char *type = json_string_value(json_object_get(image ? image : tensor, "dtype"));
+    if (image && !(type && strstr(type, "float")))
         feature->kind = WEIR_STATED_IMAGE;
     else if (json_object_get(node, "text") || (type && is_text_type(type)))
         feature->kind = WEIR_STATED_TEXT;
-    else if (tensor) {
+    else if (tensor || image) {
         feature->kind = WEIR_STATED_NUMBERS;
-        feature->values = product(tensor);
+        take_shape(feature, image ? image : tensor);
+        take_type(feature, type ? type : "");
     }
 }
 

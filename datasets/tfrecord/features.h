@@ -11,11 +11,18 @@ struct weir_origin;
 
 enum weir_stated_kind { WEIR_STATED_NUMBERS, WEIR_STATED_IMAGE, WEIR_STATED_TEXT, WEIR_STATED_OTHER };
 
-/* A feature of features.json. */
+enum { WEIR_STATED_RANK_MAX = 3 };
+
+/* A feature of features.json. Numbers include images of floats, which tensorflow_datasets stores as PNGs of four
+ * channels whose bytes are those of the floats. */
 struct weir_stated_feature {
     char name[WEIR_FEATURE_NAME_MAX]; /* name as in a record: "steps/observation/state" */
     enum weir_stated_kind kind;
     uint64_t values; /* numbers per step, the product of the shape; 0 = unknown */
+    int rank;        /* of a step; 0 = a scalar, unknown, or over WEIR_STATED_RANK_MAX */
+    uint64_t dims[WEIR_STATED_RANK_MAX];
+    const char *type; /* "float", "int" or "uint" of numbers */
+    size_t type_bytes;
 };
 
 struct weir_stated_features {

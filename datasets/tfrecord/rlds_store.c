@@ -124,6 +124,28 @@ static int check_stated(const struct weir_rlds_store *s, const struct weir_featu
         path, (unsigned long long)feature->n, (unsigned long long)s->steps, (unsigned long long)stated->values);
 }
 
+/* Returns what features.json declares of numbers that the record stores as bytes (encoded tensors, images of floats),
+ * or NULL. */
+static const struct weir_stated_feature *encoded_numbers(const struct weir_rlds_store *s,
+                                                         const struct weir_feature *feature)
+{
+    const struct weir_stated_feature *stated = weir_stated_find(s->stated, feature->name);
+    bool encoded = feature->kind == WEIR_FEATURE_BYTES && stated && stated->kind == WEIR_STATED_NUMBERS;
+    return encoded && stated->values > 0 ? stated : NULL;
+}
+
+static void stated_shape(const struct weir_stated_feature *stated, uint64_t steps, struct weir_array_shape *found)
+{
+    found->rank = 1 + (stated->rank > 0 ? stated->rank : 1);
+    found->dims[0] = steps;
+    found->dims[1] = stated->values;
+    for (int i = 0; i < stated->rank; i++)
+        found->dims[1 + i] = stated->dims[i];
+    found->element = strcmp(stated->type, "float") == 0 ? WEIR_ELEMENT_FLOAT : WEIR_ELEMENT_INTEGER;
+    found->is_signed = strcmp(stated->type, "int") == 0;
+    found->type_bytes = stated->type_bytes;
+}
+
 /* One image per step, or several. The builder refuses any other number of images. */
 static void bytes_shape(const struct weir_rlds_store *s, const struct weir_feature *feature,
                         struct weir_array_shape *found)
@@ -147,10 +169,13 @@ static int shape(struct weir_store *store, const char *path, struct weir_array_s
     int rc = check_stated(s, feature, path, err);
     if (rc < 0)
         return rc;
-    if (feature->kind == WEIR_FEATURE_BYTES) {
+    const struct weir_stated_feature *encoded = encoded_numbers(s, feature);
+    if (encoded)
+        stated_shape(encoded, feature->n, found);
+    else if (feature->kind == WEIR_FEATURE_BYTES)
         bytes_shape(s, feature, found);
+    if (feature->kind == WEIR_FEATURE_BYTES)
         return 0;
-    }
     if (feature->n == 0 || feature->n % s->steps != 0)
         return weir_err_set(err, -EBADMSG, "%s: %llu values do not divide into %llu steps", path,
                             (unsigned long long)feature->n, (unsigned long long)s->steps);
@@ -183,6 +208,11 @@ static int read_numbers(struct weir_store *store, const char *path, enum weir_nu
     int rc = shape(store, path, found, err);
     if (rc < 0)
         return rc;
+    if (encoded_numbers(s, feature))
+        return weir_err_set(err, -ENOTSUP,
+                            "%s: its numbers are stored as bytes, which are not read; write the dataset with "
+                            "tfds.features.Encoding.NONE for it",
+                            path);
     if (feature->kind != WEIR_FEATURE_FLOATS && feature->kind != WEIR_FEATURE_INTEGERS)
         return weir_err_set(err, -EBADMSG, "%s: contains no numbers; it must contain floats or integers", path);
     bool integers = feature->kind == WEIR_FEATURE_INTEGERS;
@@ -206,6 +236,9 @@ static int rows(struct weir_store *store, const char *path, struct weir_frame_ma
 {
     const struct weir_feature *feature = find(store, path);
     int rc = shape(store, path, found, err);
+    if (rc == 0 && encoded_numbers((const struct weir_rlds_store *)store, feature) &&
+        found->element == WEIR_ELEMENT_INTEGER)
+        found->element = WEIR_ELEMENT_OTHER; /* these integers are not the bytes of pixels */
     if (rc < 0 || found->element != WEIR_ELEMENT_VLEN_BYTES || found->rank != 1)
         return rc; /* the caller refuses a shape that is not that of images */
     map->storage = WEIR_STORED_EXTENTS;

@@ -563,6 +563,32 @@ Test(tfrecord, pixels_as_integers)
     weir_dataset_close(&dataset);
 }
 
+/* tensorflow_datasets stores images of floats as PNGs of 4 channels, and encoded tensors as bytes. */
+Test(tfrecord, numbers_stored_as_bytes)
+{
+    static const char *const image = ", \"front\": {\"image\": {\"shape\": {\"dimensions\": [\"48\", \"64\", \"1\"]}, "
+                                     "\"dtype\": \"float32\"}}";
+    char note[1024];
+    struct tffx_bytes features = {0};
+    struct weir_dataset *dataset = NULL;
+    struct weir_err err = WEIR_ERR_NONE;
+    add_plain(&features);
+    tffx_images(&features, "steps/observation/front", jpeg, jpeg_bytes, STEPS);
+    tffx_record(&file, &features);
+    features_json = stated("7", "7", image);
+    cr_assert_eq(open_it(&dataset, folder("a.tfrecord"), false, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_dataset_cameras(dataset), 1);
+    cr_assert(weir_dataset_left_out(dataset, 0, note, sizeof note));
+    cr_assert_not_null(strstr(note, "camera front is left out: float32 (steps, 48, 64, 1)"), "%s", note);
+    weir_dataset_close(&dataset);
+    tffx_images(&features, "steps/observation/state", jpeg, 4, STEPS);
+    tffx_images(&features, "steps/action", jpeg, 4, STEPS);
+    tffx_images(&features, "steps/observation/image_0", jpeg, jpeg_bytes, STEPS);
+    tffx_record(&file, &features);
+    features_json = stated("1", "1", "");
+    refused("a.tfrecord", -ENOTSUP, "/steps/observation/state: its numbers are stored as bytes");
+}
+
 /* A damaged "bgr" must not be treated as "rgb". */
 Test(tfrecord, colours_that_are_neither_rgb_nor_bgr)
 {
