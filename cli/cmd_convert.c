@@ -246,6 +246,7 @@ static struct weir_convert_config config_of(struct conversion *c, const char *so
                                         .sample = o->sample,
                                         .allow_narrowing = o->allow_narrowing,
                                         .on_error = (enum weir_on_error)o->on_error,
+                                        .on_warning = o->loader.on_warning,
                                         .how = how,
                                         .note = note,
                                         .progress = progress,

@@ -8,6 +8,7 @@
 #include "pipeline/verify/verify.h"
 #include "weir/base.h"
 #include "weir/loader.h"
+#include "weir/report.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -264,6 +265,8 @@ static void print_summary(const struct verification *v, double seconds)
         fprintf(out, "datasets: %d; weir run loads one dataset, so specify its path\n", v->n);
     for (int i = 0; i < v->n; i++)
         print_lengths(out, &v->datasets[i], v->n > 1);
+    if (totals->warned_frames > 0)
+        fprintf(out, "warnings: %llu " WEIR_WARNED_FRAMES "\n", (unsigned long long)totals->warned_frames);
     fprintf(out, "checked: %llu episodes, %llu frames, %s%s\n", (unsigned long long)totals->episodes,
             (unsigned long long)totals->frames, weir_size((double)totals->bytes).text,
             v->options->fast ? ", headers only" : "");
@@ -284,6 +287,7 @@ static void json_summary(const struct verification *v, double seconds)
     weir_json_uint(json, "episodes", totals->episodes);
     weir_json_uint(json, "frames", totals->frames);
     weir_json_uint(json, "bad_frames", totals->bad_frames);
+    weir_json_uint(json, "warned_frames", totals->warned_frames);
     weir_json_uint(json, "bytes", totals->bytes);
     weir_json_double(json, "seconds", seconds);
     weir_json_uint(json, "unreadable", count(totals, WEIR_FINDING_UNREADABLE));
@@ -301,6 +305,7 @@ static struct weir_verify_config config_of(struct verification *v, const char *p
     int workers = v->options->num_workers;
     return (struct weir_verify_config){.workers = workers == WEIR_OPT_AUTO ? 0 : workers,
                                        .fast = v->options->fast,
+                                       .on_warning = v->options->loader.on_warning,
                                        .data = path,
                                        .episodes = v->options->loader.episodes,
                                        .found = found,

@@ -26,6 +26,7 @@ struct weir_convert_config {
     int sample;       /* number of episodes to copy, from the first one on; 0: all */
     bool allow_narrowing;
     enum weir_on_error on_error;
+    enum weir_on_warning on_warning;
     const char *how; /* all other options that affect the copy; a partial copy with a different string is not resumed */
     /* Reports a bad frame or episode (is_bad), or information about the conversion. Called on the thread that called
      * weir_convert. May be NULL. */

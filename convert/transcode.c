@@ -22,7 +22,9 @@ int weir_transcoder_open(struct weir_transcoder *t, const struct weir_convert_pl
     int rc = weir_fetcher_open(&t->fetcher, plan->dataset, files, weir_file_set_engine(files), err);
     if (rc == 0)
         rc = weir_decoder_open(&t->decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, widest(plan), err);
-    if (rc < 0)
+    if (rc == 0)
+        weir_decoder_set_on_warning(t->decoder, plan->config->on_warning);
+    else
         weir_transcoder_close(t);
     return rc;
 }

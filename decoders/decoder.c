@@ -34,7 +34,8 @@ struct weir_decoder {
     size_t depth_bytes;
     int width_max;
     struct weir_view_plans plans;
-    _Atomic uint64_t frames, stored_pixels, decoded_pixels; /* written only by the decoder's thread */
+    enum weir_on_warning on_warning;
+    _Atomic uint64_t frames, stored_pixels, decoded_pixels, warned_frames; /* written only by the decoder's thread */
     struct { /* shape of the previous frame, cached because most frames have the same shape */
         int width, height;
         enum weir_frame_kind kind;
@@ -127,6 +128,11 @@ void weir_decoder_set_resize(struct weir_decoder *decoder, enum weir_resize resi
     decoder->plans.resize = resize;
 }
 
+void weir_decoder_set_on_warning(struct weir_decoder *decoder, enum weir_on_warning on_warning)
+{
+    decoder->on_warning = on_warning;
+}
+
 /* Returns the id of the frame's shape for trace records. */
 static uint32_t shapes_of(struct weir_decoder *decoder, const struct weir_frame *frame)
 {
@@ -171,6 +177,7 @@ static struct weir_rows whole(const struct weir_decoder *decoder, const struct w
         .band = decoder->band,
         .takes_planes = planes,
         .planes_f32 = planes && f32 ? image : NULL,
+        .warnings_fail = decoder->on_warning == WEIR_ON_WARNING_FAIL,
         .target = image,
         .out_width = frame->width,
         .out_height = frame->height,
@@ -201,6 +208,8 @@ static void count(struct weir_decoder *decoder, const struct weir_frame *frame, 
     weir_counter_add(&decoder->frames, 1);
     weir_counter_add(&decoder->stored_pixels, stored);
     weir_counter_add(&decoder->decoded_pixels, decoded);
+    if (rows->warned)
+        weir_counter_add(&decoder->warned_frames, 1);
 }
 
 void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder_counts *counts)
@@ -208,6 +217,7 @@ void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder
     counts->frames = atomic_load_explicit(&decoder->frames, memory_order_relaxed);
     counts->stored_pixels = atomic_load_explicit(&decoder->stored_pixels, memory_order_relaxed);
     counts->decoded_pixels = atomic_load_explicit(&decoder->decoded_pixels, memory_order_relaxed);
+    counts->warned_frames = atomic_load_explicit(&decoder->warned_frames, memory_order_relaxed);
 }
 
 /* Sets the reason why the codec is not available. Returns -EBADMSG. */

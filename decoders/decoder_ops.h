@@ -32,6 +32,8 @@ struct weir_rows {
     /* The final image if the whole frame becomes three planes of f32 without resampling, so that a codec can prefetch
      * its memory; otherwise NULL. */
     const float *planes_f32;
+    bool warnings_fail; /* a harmless warning makes the frame fail */
+    bool warned;        /* set by a codec that decoded the frame despite a warning */
     /* used only by decoder.c and rows.c */
     void *target; /* the caller's image, of out_width x out_height */
     int out_width, out_height;

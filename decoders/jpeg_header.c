@@ -5,7 +5,6 @@
 #include <string.h>
 
 enum { COMPONENTS_MAX = 4, TABLES_MAX = 4, SCANS_MAX = 100 };
-enum { ZERO_STRIDE = 32 }; /* distance between tested words; any run of at least 39 zero bytes contains one */
 
 struct component {
     uint8_t id, h, v, table;
@@ -319,19 +318,6 @@ enum weir_jpeg_refusal weir_jpeg_header_read(struct weir_jpeg_header *header, co
 
 /* ---- entropy-coded data ---- */
 
-/* Whether the data contains a long run of zero bytes. Entropy-coded data is almost random, so the probability that a
- * given 8-byte word is zero by chance is only about 2^-64. */
-static bool has_zeros(const uint8_t *bytes, size_t n)
-{
-    for (size_t i = 0; i + sizeof(uint64_t) <= n; i += ZERO_STRIDE) {
-        uint64_t word;
-        memcpy(&word, bytes + i, sizeof word);
-        if (word == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Advances *at past the next marker that is not a restart marker. Counts the restart markers and checks their order. */
 static enum weir_jpeg_refusal walk_scan(const struct weir_jpeg_header *header, const uint8_t *bytes, size_t length,
                                         size_t *at, uint8_t *marker, uint32_t *restarts)
@@ -342,7 +328,7 @@ static enum weir_jpeg_refusal walk_scan(const struct weir_jpeg_header *header, c
         size_t end = weir_jpeg_find_marker(bytes, i, length);
         if (end == length)
             return WEIR_JPEG_TRUNCATED;
-        if (zeros_matter && has_zeros(bytes + i, end - i))
+        if (zeros_matter && weir_jpeg_has_zeros(bytes + i, end - i))
             return WEIR_JPEG_ZEROS;
         *marker = bytes[end + 1];
         i = end + 2;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 enum { BLOCK = 256 };
+enum { ZERO_STRIDE = 32 }; /* distance between tested words; any run of at least 39 zero bytes contains one */
 
 bool weir_jpeg_next_segment(const uint8_t *bytes, size_t length, size_t *at, struct weir_jpeg_segment *segment)
 {
@@ -49,6 +50,17 @@ size_t weir_jpeg_find_marker(const uint8_t *bytes, size_t at, size_t length)
     return length;
 }
 
+bool weir_jpeg_has_zeros(const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i + sizeof(uint64_t) <= n; i += ZERO_STRIDE) {
+        uint64_t word;
+        memcpy(&word, bytes + i, sizeof word);
+        if (word == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Returns the position of the marker that ends the entropy-coded data, or of the first fill byte before it; length if
  * there is no marker. Follows libjpeg: one or more 0xFF bytes followed by a zero byte are data, and restart markers do
  * not end the data. */
@@ -71,9 +83,13 @@ size_t weir_jpeg_end(const uint8_t *bytes, size_t length)
 {
     struct weir_jpeg_segment segment;
     size_t at = 2;
-    while (weir_jpeg_next_segment(bytes, length, &at, &segment))
+    for (;;) {
+        at = at < length && bytes[at] != 0xFF ? weir_jpeg_find_marker(bytes, at, length) : at; /* extraneous bytes */
+        if (!weir_jpeg_next_segment(bytes, length, &at, &segment))
+            break;
         if (segment.marker == MARKER_SOS)
             at = skip_scan(bytes, at, length);
+    }
     while (at + 1 < length && bytes[at] == 0xFF && bytes[at + 1] == 0xFF)
         at++;
     return at + 2 <= length && bytes[at] == 0xFF && bytes[at + 1] == MARKER_EOI ? at + 2 : 0;

@@ -46,6 +46,10 @@ bool weir_jpeg_next_segment(const uint8_t *bytes, size_t length, size_t *at, str
  * Returns length if none exists, or if it is the last byte. */
 size_t weir_jpeg_find_marker(const uint8_t *bytes, size_t at, size_t length);
 
+/* Whether entropy-coded data contains a long run of zero bytes. Such data is almost random, so the probability that a
+ * given 8-byte word is zero by chance is only about 2^-64. */
+bool weir_jpeg_has_zeros(const uint8_t *bytes, size_t n);
+
 /* Returns the size of a JPEG including its end-of-image marker, or 0 if the marker is missing. */
 size_t weir_jpeg_end(const uint8_t *bytes, size_t length);
 

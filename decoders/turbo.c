@@ -27,6 +27,8 @@ struct turbo {
     jmp_buf escape;
     char message[JMSG_LENGTH_MAX];
     struct weir_jpeg_fast *fast; /* NULL: libjpeg-turbo decodes everything */
+    bool warnings_fail, warned;  /* as in struct weir_rows */
+    const uint8_t *unchecked;    /* first byte of the scan not yet searched for zeros; NULL before the first scan */
     uint8_t *inks;               /* buffer for a band of CMYK rows */
     size_t inks_bytes;
 };
@@ -43,11 +45,53 @@ static void on_error(j_common_ptr common)
     longjmp(turbo->escape, 1);
 }
 
-/* Level -1 is a warning: libjpeg would continue and output pixels, although the data is corrupt. */
+/* Whether runs of zero bytes in the scan are damage: the image has a single sequential scan, whose end-of-block code is
+ * not all zeros. */
+static bool zeros_are_damage(const struct jpeg_decompress_struct *jpeg)
+{
+    if (jpeg->progressive_mode || jpeg->arith_code || jpeg->comps_in_scan != jpeg->num_components)
+        return false;
+    const JHUFF_TBL *table = jpeg->ac_huff_tbl_ptrs[jpeg->cur_comp_info[0]->ac_tbl_no];
+    return table && table->huffval[0] != 0;
+}
+
+/* Whether the data decoded since the last call is whole, judged by runs of zeros that no encoder produces: if a part
+ * of a scan is zeroed, its decoding can end early, and the rest of the scan looks like extraneous bytes. Zeros among
+ * the extraneous bytes themselves are padding. */
+static bool decoded_is_whole(struct turbo *turbo, size_t extraneous)
+{
+    const uint8_t *from = turbo->unchecked, *to = turbo->jpeg.src->next_input_byte;
+    if (!from || to < from || !zeros_are_damage(&turbo->jpeg))
+        return true;
+    turbo->unchecked = to;
+    size_t n = (size_t)(to - from);
+    return n <= extraneous || !weir_jpeg_has_zeros(from, n - extraneous);
+}
+
+/* Whether all pixels are correct in spite of the warning. */
+static bool is_harmless(struct turbo *turbo)
+{
+    switch (turbo->errors.msg_code) {
+    case JWRN_EXTRANEOUS_DATA:
+        return decoded_is_whole(turbo, (size_t)turbo->errors.msg_parm.i[0]);
+    case JWRN_JFIF_MAJOR:
+    case JWRN_ADOBE_XFORM:
+    case JWRN_NOT_SEQUENTIAL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Level -1 is a warning: libjpeg would continue and output pixels, even if the data is corrupt. */
 static void on_message(j_common_ptr common, int level)
 {
-    if (level < 0)
+    if (level >= 0)
+        return;
+    struct turbo *turbo = of(common);
+    if (turbo->warnings_fail || !is_harmless(turbo))
         on_error(common);
+    turbo->warned = true;
 }
 
 static void on_progress(j_common_ptr common)
@@ -67,8 +111,11 @@ static void begin_frame(struct turbo *turbo, const uint8_t *bytes, size_t length
     jpeg_destroy_decompress(&turbo->jpeg);
     jpeg_create_decompress(&turbo->jpeg);
     turbo->jpeg.progress = &turbo->progress;
+    turbo->warned = false;
+    turbo->unchecked = NULL;
     jpeg_mem_src(&turbo->jpeg, bytes, length);
     jpeg_read_header(&turbo->jpeg, TRUE);
+    turbo->unchecked = turbo->jpeg.src->next_input_byte;
 }
 
 static int original_open(void **self)
@@ -219,6 +266,7 @@ static void read_rows(struct turbo *turbo, struct weir_rows *rows)
 static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct weir_frame *frame,
                   struct weir_rows *rows, bool *took_part, char *reason)
 {
+    turbo->warnings_fail = rows->warnings_fail;
     if (setjmp(turbo->escape))
         return fail(turbo, reason);
     begin_frame(turbo, frame->bytes, frame->length);
@@ -249,6 +297,7 @@ static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct
         jpeg_finish_decompress(&turbo->jpeg);
     else
         jpeg_abort_decompress(&turbo->jpeg);
+    rows->warned = turbo->warned;
     return 0;
 }
 
@@ -302,6 +351,7 @@ static int turbo_probe(void *self, enum weir_frame_kind kind, const uint8_t *byt
 {
     (void)kind;
     struct turbo *turbo = self;
+    turbo->warnings_fail = false; /* only decoding counts a frame */
     if (setjmp(turbo->escape))
         return fail(turbo, reason);
     begin_frame(turbo, bytes, length);

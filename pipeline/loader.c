@@ -276,8 +276,11 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
     rc = weir_file_watch_start(&s->watch, s->files, &s->faults, fail, err);
     if (rc == 0 && loader->next < loader->shared.setup.total)
         rc = weir_read_ahead_open(&loader->shared, err);
-    for (int i = 0; i < loader->n_contexts && rc == 0; i++)
+    for (int i = 0; i < loader->n_contexts && rc == 0; i++) {
         rc = weir_worker_open(&loader->workers[i], &loader->shared, i, err);
+        if (rc == 0)
+            weir_decoder_set_on_warning(loader->workers[i].decoder, s->setup.config.on_warning);
+    }
     for (int i = 0; i < loader->n_workers && rc == 0; i++)
         if (weir_worker_start(&loader->workers[i]) < 0)
             rc = weir_err_set(err, -EAGAIN,

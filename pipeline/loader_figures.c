@@ -106,6 +106,7 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
         counts->decoded.frames += decoded.frames;
         counts->decoded.stored_pixels += decoded.stored_pixels;
         counts->decoded.decoded_pixels += decoded.decoded_pixels;
+        counts->decoded.warned_frames += decoded.warned_frames;
         counts->reads += reads.reads;
         counts->read_bytes += reads.bytes;
         counts->ahead_reads += reads.ahead;

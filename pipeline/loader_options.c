@@ -108,6 +108,10 @@ const struct weir_opt weir_loader_opts[] = {
      .users = ALL,
      .details = "fail ends the run. skip drops the sample. substitute uses the last good frame before the bad "
                 "one, and drops the sample if there is none."},
+    {"on-warning", WEIR_OPT_ENUM, FIELD(on_warning), "count|fail", "count", "treatment of harmless flaws in frames",
+     .users = DATA,
+     .details = "For JPEGs whose pixels are correct although libjpeg warns, as of extraneous bytes before a marker. "
+                "count decodes and counts them. fail makes them bad frames. Damaged image data is always bad."},
     {"index", WEIR_OPT_TEXT, FIELD(index), "FILE", NULL, "index file: read if it matches, else written",
      .path = WEIR_PATH_WRITE, .users = DATA},
     {"endpoint", WEIR_OPT_TEXT, FIELD(endpoint), "URL", NULL, "server of s3:// paths", .users = DATA,

@@ -280,6 +280,8 @@ static const struct family families[] = {
      OWN_MEMBER(REAL, report.storage.device_bytes)},
     {"weir_cache_lookups", COUNTER, NULL, "Frames looked up in the decode cache.", OWN_SAMPLES(cache_lookups)},
     {"weir_cache_bytes", GAUGE, "bytes", "Memory of the decode cache.", OWN_SAMPLES(cache_bytes)},
+    {"weir_warned_frames", COUNTER, NULL, "Frames decoded despite a harmless flaw.",
+     OWN_MEMBER(COUNT, report.warned_frames)},
     {"weir_bad_frames", COUNTER, NULL, "Failed attempts to read or decode a frame.",
      OWN_MEMBER(COUNT, report.bad_frames)},
     {"weir_skipped_samples", COUNTER, NULL, "Samples skipped because of a bad frame.",

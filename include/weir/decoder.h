@@ -93,6 +93,8 @@ int weir_decoder_open(struct weir_decoder **out, const char *engine, const struc
 void weir_decoder_close(struct weir_decoder **decoder);
 /* Sets how views are resized; call before the first frame. Default: fast. */
 void weir_decoder_set_resize(struct weir_decoder *decoder, enum weir_resize resize);
+/* Sets the treatment of frames with a harmless flaw; call before the first frame. Default: count. */
+void weir_decoder_set_on_warning(struct weir_decoder *decoder, enum weir_on_warning on_warning);
 
 /* Returns false for "null", so that pictures of videos need not be decoded either. */
 bool weir_decoder_has_pixels(const struct weir_decoder *decoder);
@@ -112,8 +114,10 @@ struct weir_frame {
  * view's size. Records the stages 03b_image_decode and 05_to_tensor_normalize.
  *
  * Returns 0; -ENOMEM; or -EBADMSG if the bytes are corrupt, the size is not the expected one, or the codec does not
- * support the variant (weir_decoder_reason). Warnings from libjpeg and libpng count as corruption. Bytes after the end
- * of a JPEG or PNG, or after the last row of a view, are ignored. After a failure the contents of image are undefined.
+ * support the variant (weir_decoder_reason). Warnings from libjpeg and libpng count as corruption, except those from
+ * libjpeg after which all pixels are correct (docs/internals/architecture.md lists them): such a frame is decoded and
+ * counted, or is corrupt with WEIR_ON_WARNING_FAIL. Bytes after the end of a JPEG or PNG, or after the last row of a
+ * view, are ignored. After a failure the contents of image are undefined.
  *
  * The result does not depend on earlier frames: a JPEG without DHT is decoded with the standard tables (ITU T.81, annex
  * K), and a JPEG without DQT is corrupt. */
@@ -124,9 +128,10 @@ enum { WEIR_REASON_MAX = 256 };
 /* Returns the reason why the last weir_decode or weir_probe_image failed; valid until the next call. */
 const char *weir_decoder_reason(const struct weir_decoder *decoder);
 
-/* Number of frames decoded so far, and their pixels at the stored size and at the decoded size. Thread-safe. */
+/* Number of frames decoded so far, their pixels at the stored size and at the decoded size, and the number of those
+ * frames that were decoded despite a warning. Thread-safe. */
 struct weir_decoder_counts {
-    uint64_t frames, stored_pixels, decoded_pixels;
+    uint64_t frames, stored_pixels, decoded_pixels, warned_frames;
 };
 void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder_counts *counts);
 

@@ -22,6 +22,9 @@ enum weir_frame_kind {
     WEIR_FRAME_KINDS
 };
 
+/* Treatment of a frame that has a flaw but all of its pixels, such as a JPEG with extraneous bytes before a marker. */
+enum weir_on_warning { WEIR_ON_WARNING_COUNT, WEIR_ON_WARNING_FAIL };
+
 enum weir_video_codec { WEIR_VIDEO_AV1, WEIR_VIDEO_H264, WEIR_VIDEO_HEVC, WEIR_VIDEO_CODECS };
 
 /* Returns the name used in files, options and JSON: "raw", "png16", ... WEIR_FRAME_IMAGE has the same name as

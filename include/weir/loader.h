@@ -197,6 +197,8 @@ struct weir_loader_config {
     enum weir_resize resize;
     const char *episodes; /* as in weir_dataset_config */
     bool anonymous;       /* as in weir_dataset_config */
+    /* For frames that have a flaw but all of their pixels. */
+    enum weir_on_warning on_warning;
     const char *endpoint; /* as in weir_dataset_config */
     const char *cache;    /* as in weir_dataset_config */
     /* New options go after `cache`, because programs pass the size of the struct that they were built with. No

@@ -281,6 +281,10 @@ struct weir_report_server {
     char host[128];
 };
 
+/* Explains a number of warned_frames. */
+#define WEIR_WARNED_FRAMES                                                                                             \
+    "JPEGs have a flaw, such as extraneous bytes, that libjpeg passes over; --on-warning fail refuses them"
+
 struct weir_loader_report {
     int epoch_first, epoch_last; /* first and last epoch covered, numbered from 1 */
     int epoch_count;             /* number of epochs in the run; 0 = the run is limited by time */
@@ -309,6 +313,7 @@ struct weir_loader_report {
     struct weir_report_late late;
     struct weir_report_storage storage;
     struct weir_report_idle idle;
+    uint64_t warned_frames;                       /* frames decoded despite a harmless flaw */
     uint64_t bad_frames;                          /* number of failed attempts to read or decode a frame */
     uint64_t skipped_samples, substituted_frames; /* as requested by --on-error */
     bool after_fill;                              /* final, but without the epochs that filled the decode cache */

@@ -86,6 +86,7 @@ static void fill_counts(struct weir_loader_report *report, const struct weir_loa
         .gpu_groups = now->video.gpu_groups - then->video.gpu_groups,
     };
     report->frames_shared = now->frames_shared - then->frames_shared;
+    report->warned_frames = now->decoded.warned_frames - then->decoded.warned_frames;
     report->bad_frames = now->bad_frames - then->bad_frames;
     report->skipped_samples = now->skipped_samples - then->skipped_samples;
     report->substituted_frames = now->substituted_frames - then->substituted_frames;

@@ -471,6 +471,7 @@ static const struct weir_field stages[] = {
     MEMBER_IF("gpu_idle", idle_fields, idle, traced_s),
     PLAIN("frames_shared", frames_shared),
     MEMBER_IF("decode_cache", cache_fields, cache, budget_bytes),
+    WEIR_FIELD(S, "warned_frames", warned_frames, WEIR_FIELD_OMIT),
     PLAIN("bad_frames", bad_frames),
     PLAIN("skipped_samples", skipped_samples),
     PLAIN("substituted_frames", substituted_frames),

@@ -149,6 +149,8 @@ static void print_errors(FILE *out, const struct weir_loader_report *report)
     if (report->changed_files > 0)
         fprintf(out, ", %" PRIu64 " files changed while they were read", report->changed_files);
     fputc('\n', out);
+    if (report->warned_frames > 0)
+        fprintf(out, "warnings: %" PRIu64 " " WEIR_WARNED_FRAMES "\n", report->warned_frames);
 }
 
 void weir_loader_report_loop_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang)

@@ -31,7 +31,9 @@ int weir_frame_checker_open(struct weir_frame_checker *checker, struct weir_data
     if (rc == 0)
         rc = weir_decoder_open(&checker->decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, widest(dataset, probes),
                                err);
-    if (rc < 0)
+    if (rc == 0)
+        weir_decoder_set_on_warning(checker->decoder, config->on_warning);
+    else
         weir_frame_checker_close(checker);
     return rc;
 }

@@ -234,8 +234,12 @@ static int check_all(struct verifier *v, int workers, struct weir_err *err)
         v->first_unit[v->n_tracks], workers, window, check_unit, collect, show_progress, v};
     if (rc == 0)
         rc = weir_ordered_run(&run, err);
-    while (opened > 0)
-        weir_frame_checker_close(&v->checkers[--opened]);
+    while (opened > 0) {
+        struct weir_decoder_counts counts;
+        weir_decoder_counts(v->checkers[--opened].decoder, &counts);
+        v->totals->warned_frames += counts.warned_frames;
+        weir_frame_checker_close(&v->checkers[opened]);
+    }
     for (int i = 0; i < window && v->units; i++) {
         weir_findings_free(&v->units[i].found);
         free(v->units[i].hashes);

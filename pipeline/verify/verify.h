@@ -53,8 +53,9 @@ struct weir_finding {
 enum { WEIR_VERIFY_REPEAT_STEPS = 30 };
 
 struct weir_verify_config {
-    int workers;          /* number of threads; 0 = one per usable core */
-    bool fast;            /* check only headers and extents: decode nothing, and read no raw frames */
+    int workers; /* number of threads; 0 = one per usable core */
+    bool fast;   /* check only headers and extents: decode nothing, and read no raw frames */
+    enum weir_on_warning on_warning;
     const char *io;       /* NULL = the default engine */
     const char *data;     /* file name for findings about the whole dataset */
     const char *episodes; /* as in the dataset's weir_dataset_config */
@@ -69,6 +70,7 @@ struct weir_verify_config {
 struct weir_verify_totals {
     uint64_t episodes, frames, bytes; /* bytes: stored bytes of the frames that were read */
     uint64_t bad_frames;              /* number of frames in findings WEIR_FOUND_FRAME and WEIR_FOUND_SIZE */
+    uint64_t warned_frames;           /* number of frames decoded despite a harmless flaw */
     uint64_t found[WEIR_FOUND_KINDS];
 };
 

@@ -144,6 +144,7 @@ class _Options(TypedDict, total=False):
     crop: str | None
     resize: Literal["fast", "exact"]
     on_error: Literal["fail", "skip", "substitute"]
+    on_warning: Literal["count", "fail"]
     max_batches: int
     decode_cache: int | str
     wrap: bool

@@ -149,6 +149,7 @@ class Loader(_weir._Loader):
                   "exact" equals the antialiased bilinear resizing of Pillow and torchvision within 1 level
     on_error      for a bad frame: "fail", "skip" its sample, or "substitute" the last good frame before it;
                   RuntimeWarnings count them: at the first one, then at the end of each epoch with more
+    on_warning    for a JPEG with a harmless flaw, such as extraneous bytes before a marker: "count" it, or "fail"
     max_batches   per epoch; 0 = all
     decode_cache  memory for decoded frames, kept for later epochs: bytes, or text such as "512M" or "2G"
     wrap          with ranks: repeat the first batches instead of cutting the tail

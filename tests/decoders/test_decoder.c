@@ -2,6 +2,7 @@
  * with its own reason. */
 #include "decoders/decoder_ops.h"
 #include "tests/fixtures/h5_fixture.h"
+#include "tests/fixtures/jpeg_encode.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/decoder.h"
 
@@ -238,6 +239,122 @@ Test(decoder, warnings_count_as_corrupt)
         refused(bytes, length, 320, 240, "Corrupt JPEG data", "zeroed scan data");
         free(bytes);
     }
+}
+
+/* ---- harmless flaws ---- */
+
+/* A JPEG with restart markers, and how to make it flawed: `with` replaces n bytes at the next marker of this code. */
+static const struct flaw {
+    const char *about, *reason;
+    uint8_t marker;
+    int after, n; /* bytes between the beginning of the marker and those replaced; number of these */
+    const char *with;
+    int n_with;
+} flaws[] = {
+    {"bytes between segments", "extraneous bytes before marker 0xdb", 0xDB, 0, 0, "\x12\x34\x56", 3},
+    {"bytes before SOS", "extraneous bytes before marker 0xda", 0xDA, 0, 0, "\0\0", 2},
+    {"bytes before a restart", "extraneous bytes before marker 0xd1", 0xD1, 0, 0,
+     "\x12\x34\x56\x78\x9a\xbc\xde\xf0\x11", 9},
+    {"a zero before a restart", "extraneous bytes before marker", 0xD0, 0, 0, "\0\0\0\0\0\0\0\0\0", 9},
+    {"bytes before EOI", "extraneous bytes before marker 0xd9", 0xD9, 0, 0, "0123456789abcdef0123", 20},
+    {"JFIF version 9", "unknown JFIF revision number 9.01", 0xE0, 9, 1, "\x09", 1},
+    {"zeros in the scan's parameters", "Invalid SOS parameters", 0xDA, 11, 3, "\0\0\0", 3},
+};
+
+static size_t find_marker(const uint8_t *bytes, size_t length, uint8_t marker)
+{
+    size_t at = 0;
+    while (at + 1 < length && !(bytes[at] == 0xFF && bytes[at + 1] == marker))
+        at++;
+    cr_assert_lt(at + 1, length);
+    return at;
+}
+
+static uint8_t *with_flaw(const struct flaw *flaw, const uint8_t *sound, size_t length, size_t *made)
+{
+    size_t at = find_marker(sound, length, flaw->marker) + (size_t)flaw->after;
+    size_t rest = at + (size_t)flaw->n, n_with = (size_t)flaw->n_with;
+    uint8_t *bytes = malloc(length + n_with);
+    memcpy(bytes, sound, at);
+    memcpy(bytes + at, flaw->with, n_with);
+    memcpy(bytes + at + n_with, sound + rest, length - rest);
+    *made = length - (size_t)flaw->n + n_with;
+    return bytes;
+}
+
+static void check_flaw(const struct flaw *flaw, const char *engine, int f)
+{
+    struct weir_pixel_format format = format_of(f);
+    const struct jpeg_encode how = {
+        .width = 64, .height = 48, .quality = 90, .h = {2, 1, 1}, .v = {2, 1, 1}, .restart = 4};
+    struct weir_decoder *decoder = open_decoder(engine, format, 64);
+    struct weir_decoder_counts counts;
+    size_t length, made;
+    uint8_t *sound = jpeg_encode(&how, &length), *bytes = with_flaw(flaw, sound, length, &made), *want, *image;
+    cr_assert_eq(decode(decoder, (struct weir_frame){WEIR_FRAME_IMAGE, sound, length, 64, 48, NULL}, format, &want), 0);
+    for (int n = 1; n <= 2; n++) { /* decoders must not take one warning for that of the next frame */
+        int rc = decode(decoder, (struct weir_frame){WEIR_FRAME_IMAGE, bytes, made, 64, 48, NULL}, format, &image);
+        cr_assert_eq(rc, 0, "%s, %s: %s", flaw->about, engine, weir_decoder_reason(decoder));
+        cr_assert_eq(memcmp(image, want, weir_image_bytes(&format, 64, 48)), 0, "%s, %s", flaw->about, engine);
+        free(image);
+        decode(decoder, (struct weir_frame){WEIR_FRAME_IMAGE, sound, length, 64, 48, NULL}, format, &image);
+        free(image);
+        weir_decoder_counts(decoder, &counts);
+        cr_assert_eq(counts.warned_frames, (uint64_t)n, "%s, %s", flaw->about, engine);
+    }
+    weir_decoder_set_on_warning(decoder, WEIR_ON_WARNING_FAIL);
+    cr_assert_eq(decode(decoder, (struct weir_frame){WEIR_FRAME_IMAGE, bytes, made, 64, 48, NULL}, format, &image),
+                 -EBADMSG);
+    cr_assert_not_null(strstr(weir_decoder_reason(decoder), flaw->reason), "%s", weir_decoder_reason(decoder));
+    free(image);
+    cr_assert_eq(weir_frame_end(bytes, made), made, "%s", flaw->about);
+    free(want);
+    free(bytes);
+    free(sound);
+    weir_decoder_close(&decoder);
+}
+
+Test(decoder, harmless_flaws_are_counted_or_refused)
+{
+    for (size_t i = 0; i < sizeof flaws / sizeof flaws[0]; i++)
+        for (int f = 0; f < FORMATS; f++)
+            for (int original = 0; original < 2; original++)
+                check_flaw(&flaws[i], original ? "turbo-original" : "turbo", f);
+}
+
+/* If a part of the scan is lost, decoding may end early; the rest then resembles extraneous bytes. Zeros after the last
+ * coefficient are padding. */
+Test(decoder, zeros_in_the_scan_are_damage_and_zeros_after_it_are_padding)
+{
+    const struct jpeg_encode how = {
+        .width = 320, .height = 240, .quality = 90, .picture = JPEG_ENCODE_NOISE, .h = {2, 1, 1}, .v = {2, 1, 1}};
+    size_t length;
+    uint8_t *bytes = jpeg_encode(&how, &length);
+    bytes = realloc(bytes, length + 500);
+    memmove(bytes + length - 2 + 500, bytes + length - 2, 2);
+    memset(bytes + length - 2, 0, 500);
+    struct weir_pixel_format format = format_of(0);
+    struct weir_decoder *decoder = open_decoder("turbo", format, 320);
+    uint8_t *image;
+    cr_assert_eq(
+        decode(decoder, (struct weir_frame){WEIR_FRAME_IMAGE, bytes, length + 500, 320, 240, NULL}, format, &image), 0,
+        "%s", weir_decoder_reason(decoder));
+    free(image);
+    size_t refused_at_end = 0;
+    for (size_t at = 2000; at + 200 < length; at += 500) {
+        uint8_t *copy = malloc(length + 500);
+        memcpy(copy, bytes, length + 500);
+        memset(copy + at, 0, 200);
+        cr_assert_eq(
+            decode(decoder, (struct weir_frame){WEIR_FRAME_IMAGE, copy, length + 500, 320, 240, NULL}, format, &image),
+            -EBADMSG, "zeros at %zu of %zu were accepted", at, length);
+        refused_at_end += strstr(weir_decoder_reason(decoder), "extraneous") != NULL;
+        free(image);
+        free(copy);
+    }
+    cr_assert_gt(refused_at_end, 0, "no damage resembles extraneous bytes");
+    free(bytes);
+    weir_decoder_close(&decoder);
 }
 
 Test(decoder, what_is_no_jpeg_and_what_is_another)

@@ -82,6 +82,35 @@ findings "$(head -n 1 "$work/out")"
 as_run
 run 0 verify "$data" --fast
 
+# Extraneous bytes before a marker, as many cameras write them: counted, or refused if that is requested.
+copy act-jpeg-nolen
+damage episode_0.hdf5 <<'PY'
+frames = f['/observations/images/top'][:]
+end = max(bytes(row).rindex(b'\xff\xd9') for row in frames)
+rows = np.zeros((len(frames), end + 22), np.uint8)
+for row, frame in zip(rows, frames):
+    end = bytes(frame).rindex(b'\xff\xd9')
+    row[:end], row[end:end + 20], row[end + 20:end + 22] = frame[:end], 0x55, (0xff, 0xd9)
+del f['/observations/images/top']
+f['/observations/images/top'] = rows
+PY
+run 0 verify "$data"
+out "findings: none; 0 frames are unusable"
+out "warnings: 40 JPEGs have a flaw, such as extraneous bytes"
+run 0 run "$data" --num-epochs 1 --train-split 1 --json
+out '"warned_frames":40'
+out '"bad_frames":0'
+run 3 verify "$data" --on-warning fail
+out "extraneous bytes before marker 0xd9"
+out "; 40 frames are unusable"
+run 1 run "$data" --num-epochs 1 --on-warning fail
+err "extraneous bytes before marker 0xd9"
+run 0 convert "$data" "$work/flawed" --to hdf5
+run 0 verify "$work/flawed"
+out "warnings: 40 JPEGs"
+run 1 convert "$data" "$work/unflawed" --to hdf5 --on-warning fail
+err "extraneous bytes before marker 0xd9"
+
 copy act-jpeg-nolen
 damage episode_0.hdf5 <<'PY'
 f['/observations/images/top'][5:8] = 7
