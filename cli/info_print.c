@@ -341,6 +341,8 @@ static void print_text(const struct facts *facts, const char *path)
     char note[1024];
     for (int i = 0; weir_dataset_note(dataset, i, note, sizeof note); i++)
         fprintf(out, "note: %s\n", note);
+    if (weir_dataset_drift(dataset, note, sizeof note))
+        fprintf(out, "note: %s\n", note);
     for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
         fprintf(out, "left out: %s\n", weir_dataset_bad_episode(dataset, i));
     weir_wrap_close(&wrap);
@@ -473,6 +475,8 @@ static void print_json(struct weir_json *json, const struct facts *facts, const 
     char note[1024];
     weir_json_array(json, "notes");
     for (int i = 0; weir_dataset_note(dataset, i, note, sizeof note); i++)
+        weir_json_text(json, NULL, note);
+    if (weir_dataset_drift(dataset, note, sizeof note))
         weir_json_text(json, NULL, note);
     weir_json_end(json, ']');
     weir_json_array(json, "left_out");

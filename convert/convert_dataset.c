@@ -407,6 +407,8 @@ int weir_convert(struct weir_dataset *dataset, const struct weir_convert_config 
     char line[1024];
     for (int i = 0; weir_dataset_left_out(dataset, i, line, sizeof line); i++)
         note(&c, false, line);
+    if (weir_dataset_drift(dataset, line, sizeof line))
+        note(&c, false, line);
     int rc = weir_plan_open(&c.plan, dataset, config, err);
     if (rc == 0)
         rc = weir_partial_open(&c.partial, config->target, err);

@@ -1,6 +1,9 @@
 /* Describes the videos of a camera: their codec, pixels, rate and groups of pictures. */
+#include "base/text.h"
+#include "datasets/index.h"
 #include "datasets/video_frames.h"
 
+#include <math.h>
 #include <stdio.h>
 
 enum { GROUPS_MAX = 4096 }; /* longer groups count as this long in the median */
@@ -147,4 +150,33 @@ bool weir_dataset_video_facts(const struct weir_dataset *dataset, int camera, st
     facts->group_median = median(counts);
     facts->random_pictures = pictures > 0 ? (double)decoded / (double)pictures : 0;
     return last != NULL;
+}
+
+bool weir_dataset_drift(const struct weir_dataset *dataset, char *text, size_t size)
+{
+    int drifting = 0, wrong = 0, first = -1, rows = 0;
+    float most = 0;
+    for (int e = dataset->n_episodes - 1; e >= 0; e--) {
+        const struct weir_episode *episode = &dataset->episodes[e];
+        drifting += episode->drift_rows > 0;
+        wrong += episode->is_rate_wrong;
+        rows += episode->drift_rows;
+        most = fmaxf(most, episode->drift_frames);
+        if (episode->drift_rows > 0 || (episode->is_rate_wrong && drifting == 0))
+            first = e;
+    }
+    if (first < 0)
+        return false;
+    int n = drifting > 0
+                ? snprintf(text, size,
+                           "%d row%s of %d episode%s drift from their pictures by up to %.2g frames, more than "
+                           "LeRobot's tolerance, so they can get those of other rows",
+                           rows, rows == 1 ? "" : "s", drifting, drifting == 1 ? "" : "s", (double)most)
+                : snprintf(text, size, "the rows of %d episode%s are not one frame apart by the dataset's fps", wrong,
+                           wrong == 1 ? "" : "s");
+    if (n < (int)size)
+        snprintf(text + n, size - (size_t)n, "; the first is %s: %s; `weir verify` names the rows",
+                 weir_dataset_episode_path(dataset, first), weir_dataset_episode_group(dataset, first));
+    weir_text_printable(text);
+    return true;
 }

@@ -68,6 +68,8 @@ static int describe_in(struct weir_lerobot_table *table, const struct weir_lerob
         rc = weir_episode_describe(&view.store, episode, config, err);
     if (rc == 0)
         rc = weir_lerobot_leave_out_columns(table, episode, err);
+    if (rc == 0)
+        rc = weir_lerobot_mark_times(&view, episode, err);
     if (rc < 0 || !config->columns)
         return rc;
     for (int i = 0; i < table->lerobot->n_features && rc >= 0; i++) {

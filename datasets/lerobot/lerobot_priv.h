@@ -235,6 +235,21 @@ int weir_lerobot_place_video(const struct weir_lerobot_view *view, int feature, 
 
 /* ---- lerobot_review.c ---- */
 
+
+/* ---- lerobot_review_video.c ---- */
+
+/* Rows of an episode that are further from their picture than LeRobot's tolerance. */
+struct weir_lerobot_drift {
+    int64_t rows, worst;            /* number of these rows, and the one that is furthest */
+    double off_s, row_s, picture_s; /* of that row: the distance, and both times in the video */
+};
+struct weir_lerobot_drift weir_lerobot_drift_of(const struct weir_lerobot_view *view,
+                                                const struct weir_lerobot_feature *feature,
+                                                const struct weir_frame_map *map, const double *times);
+/* Returns the row whose distance from the row before it is furthest from 1 / fps; -1 if all are right. */
+int64_t weir_lerobot_wrong_step(const struct weir_lerobot_view *view, const double *times);
+/* Sets what weir_dataset_drift reports about an episode. */
+int weir_lerobot_mark_times(const struct weir_lerobot_view *view, struct weir_episode *episode, struct weir_err *err);
 /* Implements weir_format_ops.review. */
 int weir_lerobot_review(struct weir_origin *origin, const struct weir_dataset_file *file, const char *episodes,
                         weir_review_fn *found, void *user, struct weir_err *err);

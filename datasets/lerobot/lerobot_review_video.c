@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* LeRobot's default tolerance: it refuses frames that are further from their picture. */
 #define TOLERANCE_S 1e-4
@@ -20,43 +21,33 @@ static double most_off(double time, uint32_t timescale)
     return TOLERANCE_S + fabs(time) * (FLT_EPSILON / 2) + (timescale > 0 ? 0.5 / timescale : 0);
 }
 
-/* Reports the row that is furthest from its picture. Returns 1 if there is one. */
-static int review_drift(const struct weir_lerobot_review *r, const struct weir_lerobot_view *view,
-                        const struct weir_lerobot_feature *feature, const struct weir_frame_map *map,
-                        const double *times)
+struct weir_lerobot_drift weir_lerobot_drift_of(const struct weir_lerobot_view *view,
+                                                const struct weir_lerobot_feature *feature,
+                                                const struct weir_frame_map *map, const double *times)
 {
     const struct weir_lerobot_clip *clip =
-        weir_lerobot_clip(r->lerobot, (size_t)(view->episode - r->lerobot->episodes), feature);
+        weir_lerobot_clip(view->lerobot, (size_t)(view->episode - view->lerobot->episodes), feature);
     uint32_t timescale = weir_video_track_timescale(map->video);
-    int64_t worst = 0, n = 0;
-    double most = 0, row_s = 0, picture_s = 0;
+    struct weir_lerobot_drift drift = {0};
     for (int64_t t = 0; t < view->episode->length; t++) {
         double at = clip->from_s + times[t];
         double shown = (double)weir_video_track_time(map->video, weir_map_rank(map, t)) / timescale;
         if (fabs(at - shown) <= most_off(times[t], timescale))
             continue;
-        n++;
-        if (fabs(at - shown) <= most)
+        drift.rows++;
+        if (fabs(at - shown) <= drift.off_s)
             continue;
-        most = fabs(at - shown);
-        worst = t;
-        row_s = at;
-        picture_s = shown;
+        drift.off_s = fabs(at - shown);
+        drift.worst = t;
+        drift.row_s = at;
+        drift.picture_s = shown;
     }
-    if (n == 0)
-        return 0;
-    int rc = weir_lerobot_report(
-        r, WEIR_REVIEW_VIDEO, weir_lerobot_place_of(view->episode->index, feature->key).text, worst,
-        "the row is at %.6g s of the video, %.3g s (%.2g frames) from its picture at %.6g s; %" PRId64 " of %" PRId64
-        " rows drift by more than LeRobot's tolerance of %g s",
-        row_s, most, most * weir_lerobot_fps(r->lerobot), picture_s, n, view->episode->length, TOLERANCE_S);
-    return rc == 0 ? 1 : rc;
+    return drift;
 }
 
-/* Offsets in seconds are counted in rows, so rows must be one frame apart. */
-static int review_steps(struct weir_lerobot_review *r, const struct weir_lerobot_view *view, const double *times)
+int64_t weir_lerobot_wrong_step(const struct weir_lerobot_view *view, const double *times)
 {
-    double frame = 1 / weir_lerobot_fps(r->lerobot), most = 0;
+    double frame = 1 / weir_lerobot_fps(view->lerobot), most = 0;
     int64_t worst = -1;
     for (int64_t t = 1; t < view->episode->length; t++) {
         double off = fabs(times[t] - times[t - 1] - frame);
@@ -65,14 +56,61 @@ static int review_steps(struct weir_lerobot_review *r, const struct weir_lerobot
         most = off;
         worst = t;
     }
+    return worst;
+}
+
+int weir_lerobot_mark_times(const struct weir_lerobot_view *view, struct weir_episode *episode, struct weir_err *err)
+{
+    double *times = NULL;
+    int rc = 0;
+    for (int i = 0; i < episode->n_maps && rc == 0; i++) {
+        const struct weir_frame_map *map = &episode->maps[i];
+        const char *slash = strchr(map->key, '/'); /* the key is "episode N/FEATURE" */
+        int number = slash ? weir_lerobot_feature(view->lerobot, slash + 1) : -1;
+        if (!map->video || number < 0)
+            continue;
+        rc = times ? 0 : weir_lerobot_read_times(view, &times, err);
+        if (rc < 0)
+            continue;
+        struct weir_lerobot_drift drift = weir_lerobot_drift_of(view, &view->lerobot->features[number], map, times);
+        episode->drift_rows = drift.rows > episode->drift_rows ? (int)drift.rows : episode->drift_rows;
+        episode->drift_frames = fmaxf(episode->drift_frames, (float)(drift.off_s * weir_lerobot_fps(view->lerobot)));
+    }
+    if (times && episode->drift_rows == 0)
+        episode->is_rate_wrong = weir_lerobot_wrong_step(view, times) >= 0;
+    free(times);
+    return rc;
+}
+
+/* Reports the row that is furthest from its picture. Returns 1 if there is one. */
+static int review_drift(const struct weir_lerobot_review *r, const struct weir_lerobot_view *view,
+                        const struct weir_lerobot_feature *feature, const struct weir_frame_map *map,
+                        const double *times)
+{
+    struct weir_lerobot_drift drift = weir_lerobot_drift_of(view, feature, map, times);
+    if (drift.rows == 0)
+        return 0;
+    int rc = weir_lerobot_report(
+        r, WEIR_REVIEW_VIDEO, weir_lerobot_place_of(view->episode->index, feature->key).text, drift.worst,
+        "the row is at %.6g s of the video, %.3g s (%.2g frames) from its picture at %.6g s; %" PRId64 " of %" PRId64
+        " rows drift by more than LeRobot's tolerance of %g s",
+        drift.row_s, drift.off_s, drift.off_s * weir_lerobot_fps(r->lerobot), drift.picture_s, drift.rows,
+        view->episode->length, TOLERANCE_S);
+    return rc == 0 ? 1 : rc;
+}
+
+/* Offsets in seconds are counted in rows, so rows must be one frame apart. */
+static int review_steps(struct weir_lerobot_review *r, const struct weir_lerobot_view *view, const double *times)
+{
+    int64_t worst = weir_lerobot_wrong_step(view, times);
     if (worst < 0)
         return 0;
     r->is_rate_wrong = true;
-    return weir_lerobot_report(r, WEIR_REVIEW_TABLES, weir_lerobot_place_of(view->episode->index, "timestamp").text,
-                               worst,
-                               "is %.6g s after the row before it, but at the fps of meta/info.json, %.6g, rows are "
-                               "%.6g s apart",
-                               times[worst] - times[worst - 1], 1 / frame, frame);
+    return weir_lerobot_report(
+        r, WEIR_REVIEW_TABLES, weir_lerobot_place_of(view->episode->index, "timestamp").text, worst,
+        "is %.6g s after the row before it, but at the fps of meta/info.json, %.6g, rows are "
+        "%.6g s apart",
+        times[worst] - times[worst - 1], weir_lerobot_fps(r->lerobot), 1 / weir_lerobot_fps(r->lerobot));
 }
 
 /* Tools that cut videos use the recorded end of an episode. */

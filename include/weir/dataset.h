@@ -367,6 +367,9 @@ bool weir_dataset_left_out(const struct weir_dataset *dataset, int i, char *text
 /* Writes line i about peculiarities: a description, the number of affected episodes, and the first of them. The lines
  * of weir_dataset_left_out follow. Returns false past the last line. */
 bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, size_t size);
+/* Writes one line if the times of rows are not those of their pictures, or not those of the dataset's rate, by the
+ * judgement of weir verify. Returns false if they are. */
+bool weir_dataset_drift(const struct weir_dataset *dataset, char *text, size_t size);
 /* Number of episodes that the tolerant open skipped, and the reason for skipping the i-th of them. */
 int weir_dataset_bad_episodes(const struct weir_dataset *dataset);
 const char *weir_dataset_bad_episode(const struct weir_dataset *dataset, int i);

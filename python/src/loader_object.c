@@ -193,7 +193,7 @@ static int warn_of_left_out(const struct weir_loader_object *self)
     for (int i = 0; weir_dataset_left_out(dataset, i, line, sizeof line); i++)
         if (PyErr_WarnEx(PyExc_RuntimeWarning, line, 2) < 0)
             return -1;
-    return 0;
+    return weir_dataset_drift(dataset, line, sizeof line) ? PyErr_WarnEx(PyExc_RuntimeWarning, line, 2) : 0;
 }
 
 /* Warns if bad frames have cost samples since the last warning. Returns 0, or -1 if the warning raised an exception. */

@@ -38,9 +38,13 @@ static void review(const char *episodes)
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_dataset_config config = {
         .size = sizeof config, .path = lerobot_root, .tolerant = true, .episodes = episodes};
+    char line[1024];
     found[0] = '\0';
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     cr_assert_eq(weir_dataset_review(dataset, 0, episodes, add, NULL, &err), 0, "%s", err.text);
+    bool drifts = strstr(found, "drift by more than") || strstr(found, "after the row before it");
+    cr_assert_eq(weir_dataset_drift(dataset, line, sizeof line), drifts, "opening judges as the review does: %s",
+                 found);
     weir_dataset_close(&dataset);
 }
 
@@ -108,6 +112,33 @@ Test(lerobot_review, drift_names_the_worst_row)
         rows.times[LEROBOT_STEPS + t] += (float)t * 0.01f;
     lerobot_write_rows(LEROBOT_DATA, &rows);
     expect(1, "video episode 1" TOP "[2]: ", "0.02 s (0.2 frames) from its picture at 0.5 s; 2 of 3 rows");
+}
+
+static void expect_drift(const char *line)
+{
+    struct weir_dataset *dataset;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_dataset_config config = {.size = sizeof config, .path = lerobot_root};
+    char text[1024];
+    cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+    cr_assert(weir_dataset_drift(dataset, text, sizeof text) && strncmp(text, line, strlen(line)) == 0, "%s", text);
+    cr_assert(strstr(text, lerobot_root) && strstr(text, ": episode 1; `weir verify` names the rows"), "%s", text);
+    weir_dataset_close(&dataset);
+}
+
+Test(lerobot_review, opening_reports_drift_in_one_line)
+{
+    write_joined();
+    struct lerobot_rows rows = lerobot_rows_of(0, LEROBOT_ROWS);
+    for (int t = 0; t < LEROBOT_STEPS; t++)
+        rows.times[LEROBOT_STEPS + t] += (float)t * 0.01f;
+    lerobot_write_rows(LEROBOT_DATA, &rows);
+    expect_drift(
+        "2 rows of 1 episode drift from their pictures by up to 0.2 frames, more than LeRobot's tolerance, so");
+    for (int t = 0; t < LEROBOT_STEPS; t++)
+        rows.times[LEROBOT_STEPS + t] = t == 2 ? 0.2f : 0;
+    lerobot_write_rows(LEROBOT_DATA, &rows);
+    expect_drift("the rows of 1 episode are not one frame apart by the dataset's fps; the first is ");
 }
 
 Test(lerobot_review, roundings_are_no_drift)
