@@ -229,10 +229,12 @@ static int open_dataset(struct weir_file_result *result, const char *path, struc
         rc = weir_lerobot_read_tasks(&lerobot, &result->file.tasks, &result->err);
     if (rc == 0 && opening->config->columns)
         rc = weir_lerobot_read_subtasks(&lerobot, &result->file.subtasks, &result->err);
-    if (rc == 0 && opening->config->columns)
-        rc = weir_lerobot_fill_depth(&lerobot, &result->err);
     if (rc == 0)
         rc = weir_lerobot_list_files(&lerobot, &result->err);
+    if (rc == 0)
+        rc = weir_lerobot_find_depth(&lerobot, &result->file.note, &result->err);
+    if (rc == 0 && opening->config->columns)
+        rc = weir_lerobot_fill_depth(&lerobot, &result->err);
     if (rc == 0)
         rc = describe_episodes(&lerobot, result, opening->config);
     if (rc == 0)

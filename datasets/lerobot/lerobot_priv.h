@@ -163,6 +163,9 @@ int weir_lerobot_feature(const struct weir_lerobot *lerobot, const char *key);
 
 /* ---- lerobot_depth.c ---- */
 
+/* Marks features of images as depth if their first image is a PNG of 16-bit gray. *note, which is NULL, becomes a note
+ * for the user, owned by the caller. */
+int weir_lerobot_find_depth(struct weir_lerobot *lerobot, char **note, struct weir_err *err);
 /* Sets the values in millimetres of all depth features. */
 int weir_lerobot_fill_depth(struct weir_lerobot *lerobot, struct weir_err *err);
 

@@ -48,8 +48,9 @@ static int probe_frame(struct prober *p, int episode, int camera, int t, struct 
     const char *advice = weir_frame_advice(rc, reason);
     weir_frame_name(p->dataset, episode, camera, t, name, sizeof name);
     return weir_err_set(
-        err, rc, "%s: %s%s%s%s", name, reason, *advice ? "; " : "", advice,
-        weir_is_shortage(rc) || rc == -ENOTSUP ? "" : ", or skip bad frames with `weir run --on-error skip`");
+        err, rc, "%s: %s%s%s%s%s", name, reason, *advice ? "; " : "", advice,
+        weir_is_shortage(rc) || rc == -ENOTSUP ? "" : ", or skip bad frames with `weir run --on-error skip`",
+        weir_is_shortage(rc) || weir_dataset_cameras(p->dataset) == 1 ? "" : "; or name the other cameras (--cameras)");
 }
 
 static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir_camera_probe *probe,

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PYTHON = os.environ.get("WEIR_READERS_PYTHON", os.path.join(ROOT, "build", "readers-venv", "bin", "python"))
@@ -360,6 +361,31 @@ class Items(unittest.TestCase):
             with weir.Loader(root, tensors="array", cameras=["near"], batch_size=1, shuffle=False) as loader:
                 stored = np.asarray(next(iter(loader))["depth"])
             self.assertEqual((stored.dtype, stored.shape), (np.uint16, (1, 1, 48, 64)))
+            if images:  # PNGs of 16 bits show what they are
+                info = json.loads((root / "meta" / "info.json").read_text())
+                del info["features"][near]["info"]
+                (root / "meta" / "info.json").write_text(json.dumps(info))
+                self.compare(root, reference, num_workers=2)
+                done = subprocess.run([os.environ["WEIR_PROGRAM"], "info", root], text=True, capture_output=True, check=True)
+                self.assertIn(f"feature {near} has PNGs of 16 bits", " ".join(done.stdout.split()))
+
+    def test_drift_is_reported_when_a_dataset_is_opened(self):
+        root = self.work / "late"
+        shutil.copytree(self.dataset("v3.0", version="v3.0"), root)
+        rows = next((root / "data").rglob("*.parquet"))
+        table = plain.pq.read_table(rows)
+        times = np.asarray(table["timestamp"]) * np.float32(1.01)
+        table = table.set_column(table.column_names.index("timestamp"), "timestamp", plain.pa.array(times))
+        plain.pq.write_table(table, rows)
+        for keys in ("weir", "lerobot"):
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                weir.Loader(root, keys=keys).close()
+            self.assertEqual([one.category for one in seen], [RuntimeWarning])
+            self.assertRegex(str(seen[0].message), "25 rows of 3 episodes drift from their pictures by up to 0.11 frames")
+        done = subprocess.run([os.environ["WEIR_PROGRAM"], "run", root, "--num-epochs", "1"], text=True,
+                              capture_output=True, check=True)
+        self.assertEqual([line for line in done.stderr.splitlines() if "drift" in line], [f"note: {seen[0].message}"])
 
     def test_refusals(self):
         root = self.dataset("v3.0")
