@@ -123,15 +123,28 @@ void weir_dataset_column_row(const struct weir_dataset *dataset, int episode, in
     memcpy(out, column->values ? (const uint8_t *)column->values + (size_t)t * bytes : (const uint8_t *)&value, bytes);
 }
 
-bool weir_columns_fit(const struct weir_episode *a, const struct weir_episode *b)
+/* One number per row may be stored in a list or not. */
+static bool is_same_shape(const struct weir_column *a, const struct weir_column *b)
 {
-    bool fit = a->n_columns == b->n_columns && a->n_text_columns == b->n_text_columns;
-    for (int i = 0; i < a->n_columns && fit; i++)
-        fit = strcmp(a->columns[i].name, b->columns[i].name) == 0 &&
-              memcmp(&a->columns[i].shape, &b->columns[i].shape, sizeof a->columns[i].shape) == 0;
-    for (int i = 0; i < a->n_text_columns && fit; i++)
-        fit = strcmp(a->text_columns[i].name, b->text_columns[i].name) == 0;
-    return fit;
+    return a->shape.type == b->shape.type && a->width == b->width &&
+           (a->width == 1 || memcmp(&a->shape, &b->shape, sizeof a->shape) == 0);
+}
+
+const char *weir_columns_misfit(const struct weir_episode *a, const struct weir_episode *b)
+{
+    int n = a->n_columns < b->n_columns ? a->n_columns : b->n_columns;
+    for (int i = 0; i < n; i++)
+        if (strcmp(a->columns[i].name, b->columns[i].name) != 0 || !is_same_shape(&a->columns[i], &b->columns[i]))
+            return a->columns[i].name;
+    if (a->n_columns != b->n_columns)
+        return a->n_columns > n ? a->columns[n].name : b->columns[n].name;
+    n = a->n_text_columns < b->n_text_columns ? a->n_text_columns : b->n_text_columns;
+    for (int i = 0; i < n; i++)
+        if (strcmp(a->text_columns[i].name, b->text_columns[i].name) != 0)
+            return a->text_columns[i].name;
+    if (a->n_text_columns != b->n_text_columns)
+        return a->n_text_columns > n ? a->text_columns[n].name : b->text_columns[n].name;
+    return NULL;
 }
 
 /* ---- strings ---- */

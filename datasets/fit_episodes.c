@@ -123,11 +123,13 @@ static int check_fit(struct weir_dataset *dataset, const struct weir_file_index 
                             episode->qpos_dim, episode->action_dim, first_path, first->qpos_dim, first->action_dim);
     if (weir_traits_differ(file->traits, dataset->files[first->file].traits, differences, sizeof differences))
         return weir_err_set(err, -EBADMSG, "%s: is not of the same dataset as %s: %s", path, first_path, differences);
-    if (!weir_columns_fit(episode, first))
+    const char *column = weir_columns_misfit(episode, first);
+    if (column)
         return weir_err_set(err, -EBADMSG,
-                            "%s: its columns differ from those of %s; put each kind in a folder of its "
-                            "own",
-                            path, first_path);
+                            "%s%s%s: column %s has another type or shape than in %s%s%s, or is missing in one of them; "
+                            "write all with the same columns",
+                            path, *episode->root ? ": " : "", episode->root, column, first_path,
+                            *first->root ? ": " : "", first->root);
     if (episode->is_bgr != first->is_bgr)
         return weir_err_set(err, -EBADMSG,
                             "%s: its colours are recorded as %s, but in %s as %s; put each kind in a folder of its own",

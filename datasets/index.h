@@ -263,8 +263,8 @@ int weir_episode_text_column(struct weir_episode *episode, const char *name, int
                              const void *user, struct weir_err *err);
 void weir_tasks_close(struct weir_tasks *tasks);
 void weir_columns_close(struct weir_episode *episode);
-/* Returns whether two episodes have the same columns. */
-bool weir_columns_fit(const struct weir_episode *a, const struct weir_episode *b);
+/* Returns the name of a column that two episodes do not have in the same form, or NULL. */
+const char *weir_columns_misfit(const struct weir_episode *a, const struct weir_episode *b);
 
 /* Parses a recorded colour order: "rgb", or "bgr" if red and blue are swapped. Returns -EBADMSG with err for any other
  * value; value is NULL if it is not a string. where: the location of the value, for the message. */
