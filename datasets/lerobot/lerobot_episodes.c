@@ -7,8 +7,10 @@
 #include "origin/remote.h"
 #include "origin/source.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,7 +216,7 @@ static int read_table(const struct table *table)
 /* A file of the table that may exist. */
 struct table_file {
     struct weir_lerobot *lerobot;
-    char name[96];
+    char name[2 * NAME_MAX + 64];
     struct weir_parquet *parquet; /* NULL with rc 0 = it does not exist */
     int rc;
     struct weir_err err;
@@ -266,6 +268,11 @@ static int read_file(const struct table_file *file, struct weir_err *err)
     return rc < 0 ? rc : 1;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
 /* Reads `n` files of a chunk from number *next on, which are opened at once. Returns 1 if all exist, 0, or negative. */
 static int read_some(struct weir_lerobot *lerobot, int chunk, int *next, int n, struct weir_err *err)
 {
@@ -284,16 +291,57 @@ static int read_some(struct weir_lerobot *lerobot, int chunk, int *next, int n, 
     return rc;
 }
 
-static int read_tables(struct weir_lerobot *lerobot, struct weir_err *err)
+static int read_numbered(struct weir_lerobot *lerobot, struct weir_err *err)
 {
     int rc = 1;
     for (int chunk = 0; chunk < CHUNKS_MAX && rc > 0; chunk++) {
         int file = 0, n = 1;
         while ((rc = read_some(lerobot, chunk, &file, n, err)) > 0)
-            n = lerobot->origin && n < AHEAD_MAX ? 2 * n : n;
+            n = n < AHEAD_MAX ? 2 * n : n;
         rc = rc == 0 && file > 0 ? 1 : rc;
     }
     return rc;
+}
+
+/* Adds FOLDER/NAME for the names in a folder of the dataset. */
+static int list_folder(const struct weir_lerobot *lerobot, const char *folder, struct weir_path_list *names)
+{
+    char path[WEIR_PART_PATH_MAX], *name;
+    struct weir_err ignored = WEIR_ERR_NONE;
+    DIR *open = weir_lerobot_path(lerobot, folder, path, &ignored) == 0 ? opendir(path) : NULL;
+    int rc = 0;
+    for (const struct dirent *entry; rc == 0 && open && (entry = readdir(open));)
+        if (entry->d_name[0] != '.')
+            rc = weir_path_list_add(names, asprintf(&name, "%s/%s", folder, entry->d_name) < 0 ? NULL : name);
+    if (open)
+        closedir(open);
+    if (names->n > 1)
+        qsort(names->paths, (size_t)names->n, sizeof *names->paths, by_name);
+    return rc;
+}
+
+/* Reads all tables that exist, in the order of their names, as LeRobot does: numbers may be missing. */
+static int read_listed(struct weir_lerobot *lerobot, struct weir_err *err)
+{
+    struct weir_path_list chunks = {0};
+    int rc = list_folder(lerobot, "meta/episodes", &chunks);
+    for (int i = 0; i < chunks.n && rc >= 0; i++) {
+        struct weir_path_list files = {0};
+        rc = list_folder(lerobot, chunks.paths[i], &files);
+        for (int k = 0; k < files.n && rc >= 0; k++) {
+            const char *dot = strrchr(files.paths[k], '.');
+            struct table_file file = {.lerobot = lerobot};
+            if (!dot || strcmp(dot, ".parquet") != 0)
+                continue;
+            snprintf(file.name, sizeof file.name, "%s", files.paths[k]);
+            open_file(&file, 0);
+            rc = read_file(&file, err);
+            weir_parquet_close(&file.parquet);
+        }
+        weir_path_list_free(&files);
+    }
+    weir_path_list_free(&chunks);
+    return rc == -ENOMEM ? weir_no_memory(err) : rc < 0 ? rc : 0;
 }
 
 void weir_lerobot_look_at_files(struct weir_lerobot *lerobot)
@@ -335,8 +383,10 @@ static void set_file_rows(struct weir_lerobot *lerobot)
 static int check_order(struct weir_lerobot *lerobot, struct weir_err *err)
 {
     if (lerobot->n_episodes == 0)
-        return weir_err_set(err, -ENODATA, "has no episodes (%s); record it again, or copy it completely",
-                            lerobot->is_third ? "meta/episodes/chunk-000/file-000.parquet" : LINES);
+        return weir_err_set(err, -ENODATA, "has no episodes in %s; copy it completely, or record some",
+                            !lerobot->is_third ? LINES
+                            : lerobot->origin  ? "meta/episodes/chunk-000/file-000.parquet"
+                                               : "meta/episodes/*/*.parquet");
     if (!lerobot->is_third)
         qsort(lerobot->episodes, (size_t)lerobot->n_episodes, sizeof *lerobot->episodes, by_index);
     for (int i = 1; i < lerobot->n_episodes; i++)
@@ -383,8 +433,9 @@ static int make_clips(struct weir_lerobot *lerobot, struct weir_err *err)
 
 int weir_lerobot_read_episodes(struct weir_lerobot *lerobot, struct weir_err *err)
 {
-    int rc =
-        lerobot->is_third ? read_tables(lerobot, err) : weir_lerobot_read_lines(lerobot, LINES, add_line, lerobot, err);
+    int rc = !lerobot->is_third ? weir_lerobot_read_lines(lerobot, LINES, add_line, lerobot, err)
+             : lerobot->origin  ? read_numbered(lerobot, err)
+                                : read_listed(lerobot, err);
     if (rc == 0)
         rc = check_order(lerobot, err);
     if (rc == 0)
