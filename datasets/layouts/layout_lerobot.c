@@ -1,4 +1,5 @@
-/* LeRobot's features: observation.state, action, and cameras, which are named by the last part of their key. */
+/* LeRobot's features: observation.state (or state), action, and cameras, which are named by the last part of their key.
+ */
 #include "datasets/builder.h"
 #include "datasets/dataset_ops.h"
 
@@ -6,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATE  "/observation.state"
 #define ACTION "/action"
 #define IMAGES "observation.images."
 
@@ -42,7 +42,7 @@ static int add_camera(struct weir_store *store, struct weir_episode_builder *bui
                                  : weir_builder_camera(builder, name, key, err);
 }
 
-/* Datasets without observation.state have other numbers that begin with "observation.". */
+/* Datasets without a state have other numbers that begin with "observation.". */
 static int add_observations(struct weir_store *store, struct weir_episode_builder *builder, char (*names)[64], int n,
                             struct weir_err *err)
 {
@@ -77,13 +77,35 @@ static int add_columns(struct weir_store *store, struct weir_episode_builder *bu
     return rc;
 }
 
+/* With all columns, batches have every feature by its name. Another feature stands in for a state or actions that the
+ * dataset does not have under these names. */
+static int add_stand_ins(struct weir_store *store, struct weir_episode_builder *builder, char (*names)[64], int n,
+                         struct weir_err *err)
+{
+    int rc = 0;
+    for (int i = 0; i < n && rc == 0 && (builder->qpos.n == 0 || builder->actions.n == 0); i++) {
+        char key[WEIR_STORE_PATH_MAX];
+        struct weir_array_shape shape;
+        snprintf(key, sizeof key, "/%s", names[i]);
+        rc = weir_store_shape(store, key, &shape, err);
+        if (rc < 0 || shape.rank > 2 || (shape.element != WEIR_ELEMENT_FLOAT && shape.element != WEIR_ELEMENT_INTEGER))
+            continue;
+        if (builder->qpos.n == 0)
+            rc = weir_builder_qpos(builder, key, err);
+        if (rc == 0 && builder->actions.n == 0)
+            rc = weir_builder_actions(builder, key, err);
+    }
+    return rc;
+}
+
 static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
     char(*names)[64];
     int n, rc = weir_store_list(store, "/", &names, &n, err);
     if (rc < 0)
         return rc;
-    rc = weir_store_has(store, STATE) ? weir_builder_qpos(builder, STATE, err)
+    const char *state = weir_store_has(store, "/observation.state") ? "/observation.state" : "/state";
+    rc = weir_store_has(store, state) ? weir_builder_qpos(builder, state, err)
                                       : add_observations(store, builder, names, n, err);
     if (rc == 0 && weir_store_has(store, ACTION))
         rc = weir_builder_actions(builder, ACTION, err);
@@ -91,6 +113,8 @@ static int index_episode(struct weir_store *store, struct weir_episode_builder *
         rc = add_camera(store, builder, names, i, err);
     if (rc == 0 && builder->config->columns)
         rc = add_columns(store, builder, names, n, err);
+    if (rc == 0 && builder->config->columns)
+        rc = add_stand_ins(store, builder, names, n, err);
     free(names);
     return rc;
 }

@@ -236,9 +236,6 @@ int weir_lerobot_read_times(const struct weir_lerobot_view *view, double **times
 int weir_lerobot_place_video(const struct weir_lerobot_view *view, int feature, struct weir_frame_map *map,
                              struct weir_err *err);
 
-/* ---- lerobot_review.c ---- */
-
-
 /* ---- lerobot_review_video.c ---- */
 
 /* Rows of an episode that are further from their picture than LeRobot's tolerance. */
@@ -253,6 +250,9 @@ struct weir_lerobot_drift weir_lerobot_drift_of(const struct weir_lerobot_view *
 int64_t weir_lerobot_wrong_step(const struct weir_lerobot_view *view, const double *times);
 /* Sets what weir_dataset_drift reports about an episode. */
 int weir_lerobot_mark_times(const struct weir_lerobot_view *view, struct weir_episode *episode, struct weir_err *err);
+
+/* ---- lerobot_review.c ---- */
+
 /* Implements weir_format_ops.review. */
 int weir_lerobot_review(struct weir_origin *origin, const struct weir_dataset_file *file, const char *episodes,
                         weir_review_fn *found, void *user, struct weir_err *err);

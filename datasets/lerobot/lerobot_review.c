@@ -100,9 +100,10 @@ static int review_frame_index(const struct weir_lerobot_review *r, const struct 
 /* Opening an episode checks its state and actions, and its times if it has videos. */
 static bool is_checked(const struct weir_lerobot *lerobot, const char *key)
 {
-    bool has_state = weir_lerobot_feature(lerobot, "observation.state") >= 0;
+    const char *state = weir_lerobot_feature(lerobot, "observation.state") >= 0 ? "observation.state" : "state";
     return strcmp(key, "action") == 0 || (strcmp(key, "timestamp") == 0 && lerobot->n_videos > 0) ||
-           (has_state ? strcmp(key, "observation.state") == 0 : strncmp(key, "observation.", 12) == 0);
+           (weir_lerobot_feature(lerobot, state) >= 0 ? strcmp(key, state) == 0
+                                                      : strncmp(key, "observation.", 12) == 0);
 }
 
 static struct weir_lerobot_stats *stats_of(const struct weir_lerobot_review *r,

@@ -189,6 +189,105 @@ Test(lerobot, pictures_do_not_depend_on_the_rate)
         cr_assert_eq(weir_dataset_video_rank(dataset, 1, 0, t), (uint32_t)(LEROBOT_STEPS + t));
 }
 
+/* ---- forms that lerobot reads too ---- */
+
+/* Writes the rows of an episode in version 2.1: a state by this name, times in lists of one, and another type of the
+ * column task_index. */
+static void write_other_rows(int episode, const char *state, bool has_lists, bool has_floats)
+{
+    struct lerobot_rows rows = lerobot_rows_of(episode, LEROBOT_STEPS);
+    const struct pq_column columns[] = {
+        {.name = state, .type = PQ_F32, .width = LEROBOT_DIM, .values = rows.state},
+        {.name = "action", .type = PQ_F32, .width = LEROBOT_DIM, .values = rows.state},
+        {.name = "timestamp", .type = PQ_F32, .width = has_lists, .values = rows.times},
+        {.name = "episode_index", .type = PQ_I64, .values = rows.episode},
+        {.name = "index", .type = PQ_I64, .values = rows.index},
+        {.name = "task_index",
+         .type = has_floats ? PQ_F32 : PQ_I64,
+         .values = has_floats ? (void *)rows.reward : (void *)rows.task},
+    };
+    pq_write(lerobot_path(episode ? LEROBOT_DATA_1 : LEROBOT_DATA_0), columns, sizeof columns / sizeof *columns,
+             LEROBOT_STEPS);
+}
+
+Test(lerobot, one_number_may_be_in_a_list)
+{
+    lerobot_write_2_1();
+    for (int first = 0; first < 2; first++) {
+        write_other_rows(0, "observation.state", first, false);
+        write_other_rows(1, "observation.state", !first, false);
+        cr_assert_eq(open_columns(), 0, "%s", err.text);
+        for (int i = 0; i < weir_dataset_columns(dataset); i++) {
+            float time = 0;
+            struct weir_column_shape shape;
+            if (strcmp(weir_dataset_column(dataset, i, &shape), "timestamp") != 0)
+                continue;
+            cr_assert_eq(shape.rank, first);
+            weir_dataset_column_row(dataset, 1, i, 2, &time);
+            cr_assert_float_eq(time, 0.2f, 0);
+        }
+    }
+    write_other_rows(1, "observation.state", false, true);
+    cr_assert_eq(open_columns(), -EBADMSG);
+    cr_assert(strstr(err.text, ": episode 1: column task_index has another type or shape than in ") &&
+                  strstr(err.text, ": episode 0, or is missing"),
+              "%s", err.text);
+}
+
+Test(lerobot, states_and_actions_of_other_names)
+{
+    static const char features[] = "{\"" LEROBOT_CAMERA "\": {\"dtype\": \"video\", \"shape\": [48, 64, 3]},"
+                                   "\"%s\": {\"dtype\": \"float32\", \"shape\": [2]},"
+                                   "\"timestamp\": {\"dtype\": \"float32\", \"shape\": [1]}}";
+    char text[512];
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "proprio" : "state";
+        lerobot_write_2_1();
+        snprintf(text, sizeof text, features, name);
+        lerobot_write_info(false, "features", text);
+        write_other_rows(0, name, false, false);
+        write_other_rows(1, name, false, false);
+        expect_error("episode 0", i ? "no state" : "no actions");
+        cr_assert_eq(open_columns(), 0, "%s", err.text); /* every feature is a column */
+        cr_assert_eq(weir_dataset_columns(dataset), 2);
+        cr_assert_float_eq(weir_dataset_qpos(dataset, 1)[1], 31, 0);
+    }
+}
+
+Test(lerobot, no_cameras_are_needed)
+{
+    lerobot_write_3_0();
+    lerobot_write_info(true, "features",
+                       "{\"state\": {\"dtype\": \"float32\", \"shape\": [2]},"
+                       "\"action\": {\"dtype\": \"float32\", \"shape\": [2]}}");
+    struct lerobot_rows rows = lerobot_rows_of(0, LEROBOT_ROWS);
+    pq_write(lerobot_path(LEROBOT_DATA),
+             (struct pq_column[]){{.name = "state", .type = PQ_F32, .width = LEROBOT_DIM, .values = rows.state},
+                                  {.name = "action", .type = PQ_F32, .width = LEROBOT_DIM, .values = rows.state}},
+             2, LEROBOT_ROWS);
+    expect_open();
+    cr_assert_eq(weir_dataset_cameras(dataset), 0);
+    cr_assert_float_eq(weir_dataset_qpos(dataset, 1)[1], 31, 0);
+}
+
+Test(lerobot, files_may_have_any_number)
+{
+    struct lerobot_list list = lerobot_plain_list;
+    lerobot_write_3_0();
+    list.zero[0] = list.zero[1] = 1; /* of the files, and of their folders */
+    lerobot_write_list(&list);
+    cr_assert_eq(rename(lerobot_path("meta/episodes/chunk-000/file-000.parquet"),
+                        lerobot_path("meta/episodes/chunk-002/file-007.parquet")),
+                 0);
+    cr_assert_eq(rename(lerobot_path(LEROBOT_DATA), lerobot_path("data/chunk-001/file-001.parquet")), 0);
+    cr_assert_eq(rename(lerobot_path(LEROBOT_VIDEO), lerobot_path("videos/" LEROBOT_CAMERA "/chunk-001/file-001.mp4")),
+                 0);
+    expect_open();
+    expect_episodes(true);
+    cr_assert_eq(unlink(lerobot_path("meta/episodes/chunk-002/file-007.parquet")), 0);
+    expect_error("has no episodes in meta/episodes/*/*.parquet", "copy it completely");
+}
+
 Test(lerobot, unwanted_videos_are_not_opened)
 {
     lerobot_write_2_1();
