@@ -18,11 +18,16 @@ enum { DEPTH_MAX = 16 /* an error message contains this number */ };
 /* Kinds of files in LeRobot datasets. Errors mention them if no dataset is found. */
 enum { FOREIGN_PARQUET, FOREIGN_MP4, FOREIGN };
 
+/* Names of files of formats that are not read. */
+static const char *const others[] = {".arrow", ".bag", ".db3", ".jpg", ".mcap", ".npy", ".npz", ".pkl", ".png", ".tar"};
+enum { OTHERS = sizeof others / sizeof others[0] };
+
 struct walk {
     struct weir_path_list files, left_out;
     char *partial; /* path of the first unfinished copy, which is skipped; owned; NULL = none */
     struct weir_err *err;
     bool foreign[FOREIGN]; /* which kinds of foreign files were found */
+    bool other[OTHERS];
     struct {
         dev_t device;
         ino_t inode;
@@ -39,6 +44,8 @@ static void note_foreign(struct walk *walk, const char *name)
     const char *dot = strrchr(name, '.');
     walk->foreign[FOREIGN_PARQUET] |= dot && strcmp(dot, ".parquet") == 0;
     walk->foreign[FOREIGN_MP4] |= dot && strcmp(dot, ".mp4") == 0;
+    for (int i = 0; i < OTHERS && dot; i++)
+        walk->other[i] |= strcmp(dot, others[i]) == 0;
 }
 
 /* A lack of memory or descriptors is not the dataset's fault, so it ends the search even with --on-error skip. */
@@ -285,11 +292,16 @@ static int nothing_found(const struct walk *walk, const char *path, bool is_fold
                             "%s: no episode files, but %s%s%s files; if it is a LeRobot dataset, its meta/info.json or "
                             "its list of episodes is missing: copy it completely",
                             path, parquet ? "Parquet" : "", parquet && mp4 ? " and " : "", mp4 ? "MP4" : "");
-    return weir_err_set(
-        err, -ENOENT,
-        "%s: no episode files (HDF5, TFRecord, Zarr, LMDB, packed, LeRobot) in this folder; choose the folder "
-        "that contains the episodes",
-        path);
+    char found[128] = "";
+    for (int i = 0; i < OTHERS; i++)
+        if (walk->other[i])
+            snprintf(found + strlen(found), sizeof found - strlen(found), "%s%s", *found ? ", " : ", but files *",
+                     others[i]);
+    return weir_err_set(err, -ENOENT,
+                        "%s: no episode files (HDF5, TFRecord, Zarr, LMDB, packed, LeRobot) in this folder%s; %s", path,
+                        found,
+                        *found ? "convert them to one of these formats, or choose the folder that contains the episodes"
+                               : "choose the folder that contains the episodes");
 }
 
 int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_list *left_out, struct weir_err *err)

@@ -39,6 +39,11 @@ Test(bad_input, paths)
     mkdir(fixture_path("empty"), 0777);
     bad_input_try("an empty folder", fixture_path("empty"),
                   bad_stops(-ENOENT, "/empty: no episode files", "choose the folder"));
+    mkdir(fixture_path("others"), 0777);
+    write_text(fixture_path("others/episode_0.npz"), "PK");
+    write_text(fixture_path("others/data-00000-of-00001.arrow"), "ARROW1");
+    bad_input_try("other formats", fixture_path("others"),
+                  bad_stops(-ENOENT, "in this folder, but files *.arrow, .npz; convert them", NULL));
     mkdir(fixture_path("empty/x.hdf5"), 0777);
     bad_input_try("a folder named like a file", fixture_path("empty/x.hdf5"),
                   bad_stops(-ENOENT, "/empty/x.hdf5: no episode files", NULL));
