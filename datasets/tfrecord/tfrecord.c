@@ -5,6 +5,7 @@
 #include "datasets/format_ops.h"
 #include "datasets/tfrecord/features.h"
 #include "datasets/tfrecord/records.h"
+#include "datasets/traits.h"
 #include "origin/source.h"
 
 #include <errno.h>
@@ -54,6 +55,26 @@ static int open_file(struct weir_source **source, struct weir_origin *origin, co
     return weir_source_open(source, origin, of->path, &id, err);
 }
 
+/* tensorflow_datasets stores a dataset in a folder named after its version: kuka/0.1.0/kuka-train.tfrecord-00000-of-00001.
+ * Versions of one dataset contain the same episodes. Different datasets may be loaded together. */
+static int set_traits(char **traits, const char *path, struct weir_err *err)
+{
+    char name[128], version[32] = "";
+    unsigned numbers[3];
+    int n = 0;
+    const char *file = strrchr(path, '/'), *folder = file;
+    while (folder && folder > path && folder[-1] != '/')
+        folder--;
+    size_t length = file ? (size_t)(file - folder) : 0;
+    if (length > 0 && length < sizeof version)
+        memcpy(version, folder, length + 1);
+    version[length < sizeof version ? length : 0] = '\0';
+    if (sscanf(version, "%3u.%3u.%3u%n", &numbers[0], &numbers[1], &numbers[2], &n) != 3 || version[n] != '\0')
+        return 0;
+    snprintf(name, sizeof name, "version of %.*s", (int)strcspn(file + 1, "-."), file + 1);
+    return weir_traits_add(traits, name, version, true, err);
+}
+
 static int open_tfrecord(struct weir_file_result *result, const char *path, struct weir_opening *opening)
 {
     struct weir_source *source;
@@ -64,9 +85,11 @@ static int open_tfrecord(struct weir_file_result *result, const char *path, stru
     rc = weir_records_find(&reading.records, &reading.source, result->file.file.size_bytes, &result->err);
     if (rc == 0 && reading.records.n == 0)
         rc = weir_err_set(&result->err, -EBADMSG,
-                          "has no records (0 bytes); copy the file again, or remove it if the original is empty too");
+                          "has no records (0 bytes); copy it again, or use --on-error skip if the original is empty too");
     if (rc == 0)
         rc = weir_stated_read(&reading.stated, opening->origin, path, &result->err);
+    if (rc == 0)
+        rc = set_traits(&result->file.traits, path, &result->err);
     if (rc == 0)
         rc = weir_file_describe_episodes(result, reading.records.n, opening->config, describe, &reading);
     weir_stated_free(&reading.stated);

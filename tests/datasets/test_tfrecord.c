@@ -260,6 +260,26 @@ Test(tfrecord, one_split_of_a_folder)
     weir_dataset_close(&dataset);
 }
 
+Test(tfrecord, versions_of_a_dataset_are_not_mixed)
+{
+    static const char *const paths[] = {"kuka", "kuka/0.1.0", "kuka/1.0.0", "cube", "cube/2.0.0"};
+    struct weir_dataset *dataset;
+    struct weir_err err = WEIR_ERR_NONE;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        mkdir(fixture_path(paths[i]), 0777);
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[] = {"cube/2.0.0/cube-train.tfrecord-00000-of-00001",
+                                            "kuka/0.1.0/kuka-train.tfrecord-00000-of-00001",
+                                            "kuka/1.0.0/kuka-train.tfrecord-00000-of-00001"};
+        tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+        tffx_write(&file, fixture_path(names[i]));
+        int rc = open_it(&dataset, fixture_path(i < 2 ? "." : "kuka"), false, &err);
+        cr_assert_eq(rc, i < 2 ? 0 : -EBADMSG, "%s", err.text);
+        weir_dataset_close(&dataset);
+    }
+    cr_assert_not_null(strstr(err.text, "version of kuka: 1.0.0 instead of 0.1.0"), "%s", err.text);
+}
+
 Test(tfrecord, a_bad_record_is_left_out)
 {
     struct weir_dataset *dataset;
