@@ -172,7 +172,13 @@ static int read_clip_columns(const struct table *table, const struct weir_lerobo
                                            .file = ((int64_t *)columns[CLIP_FILE])[i],
                                            .from_s = ((double *)columns[FROM])[i],
                                            .to_s = columns[TO] ? ((double *)columns[TO])[i] : NAN};
-        if (!(clip->from_s >= 0 && clip->from_s < 1e9))
+        if (isnan(clip->from_s))
+            rc =
+                weir_err_set(table->err, -EBADMSG,
+                             "%s: episode %" PRId64 " has no video of %s: its from_timestamp is empty, as if recording "
+                             "ended before the video was encoded; encode it, or remove the episode",
+                             table->name, table->lerobot->episodes[first + i].index, feature->key);
+        else if (!(clip->from_s >= 0 && clip->from_s < 1e9))
             rc = weir_err_set(table->err, -EBADMSG,
                               "%s: episode %" PRId64 " begins at an invalid time of %s; correct its from_timestamp",
                               table->name, table->lerobot->episodes[first + i].index, feature->key);

@@ -55,8 +55,9 @@ static int open_file(struct weir_source **source, struct weir_origin *origin, co
     return weir_source_open(source, origin, of->path, &id, err);
 }
 
-/* tensorflow_datasets stores a dataset in a folder named after its version: kuka/0.1.0/kuka-train.tfrecord-00000-of-00001.
- * Versions of one dataset contain the same episodes. Different datasets may be loaded together. */
+/* tensorflow_datasets stores a dataset in a folder named after its version:
+ * kuka/0.1.0/kuka-train.tfrecord-00000-of-00001. Versions of one dataset contain the same episodes. Different datasets
+ * may be loaded together. */
 static int set_traits(char **traits, const char *path, struct weir_err *err)
 {
     char name[128], version[32] = "";
@@ -84,8 +85,9 @@ static int open_tfrecord(struct weir_file_result *result, const char *path, stru
     struct reading reading = {.source = {weir_source_read, source}};
     rc = weir_records_find(&reading.records, &reading.source, result->file.file.size_bytes, &result->err);
     if (rc == 0 && reading.records.n == 0)
-        rc = weir_err_set(&result->err, -EBADMSG,
-                          "has no records (0 bytes); copy it again, or use --on-error skip if the original is empty too");
+        rc = weir_err_set(
+            &result->err, -EBADMSG,
+            "has no records (0 bytes); copy it again, or use --on-error skip if the original is empty too");
     if (rc == 0)
         rc = weir_stated_read(&reading.stated, opening->origin, path, &result->err);
     if (rc == 0)

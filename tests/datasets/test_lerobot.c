@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -682,6 +683,19 @@ Test(lerobot, missing_and_truncated_files_are_named)
     expect_error("episode 1", LEROBOT_VIDEO_1);
     cr_assert_eq(unlink(lerobot_path(LEROBOT_VIDEO_1)), 0);
     expect_error("episode 1", LEROBOT_VIDEO_1);
+}
+
+Test(lerobot, videos_that_were_never_encoded_are_named)
+{
+    lerobot_write_3_0();
+    struct lerobot_list list = lerobot_plain_list;
+    list.begin[1] = NAN;
+    lerobot_write_list(&list);
+    expect_error("meta/episodes/chunk-000/file-000.parquet: episode 1 has no video of observation.images.top",
+                 "its from_timestamp is empty");
+    list.begin[1] = -1;
+    lerobot_write_list(&list);
+    expect_error("episode 1 begins at an invalid time", "correct its from_timestamp");
 }
 
 Test(lerobot, files_that_git_lfs_has_not_fetched_are_named)
