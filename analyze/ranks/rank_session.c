@@ -299,6 +299,11 @@ bool weir_rank_session_printed(const struct weir_rank_session *session)
     return !session || !is_pending(session);
 }
 
+bool weir_rank_session_lost(struct weir_rank_session *session)
+{
+    return session && weir_exchange_gone(session->exchange);
+}
+
 void weir_rank_session_finish(struct weir_rank_session *session, double wait_s)
 {
     if (!session || !is_pending(session))
@@ -308,7 +313,8 @@ void weir_rank_session_finish(struct weir_rank_session *session, double wait_s)
     session->printed = session->tables - 1; /* only the last table matters now */
     session->ready = false;
     session->looked_ns = 0;
-    while (!weir_rank_session_ready(session) && weir_clock_monotonic_ns() < until_ns)
+    while (!weir_rank_session_ready(session) && !weir_rank_session_lost(session) &&
+           weir_clock_monotonic_ns() < until_ns)
         nanosleep(&nap, NULL);
     session->ready = true; /* what there is, with the missing ranks named */
 }

@@ -45,8 +45,11 @@ void weir_rank_session_print(struct weir_rank_session *session, FILE *out);
 void weir_rank_session_json(struct weir_rank_session *session, struct weir_json *json);
 /* Returns whether all tables have been printed, or are not for this rank to print. */
 bool weir_rank_session_printed(const struct weir_rank_session *session);
-/* Rank 0: waits until the last table is ready, but at most wait_s; then weir_rank_session_ready returns true unless it
- * has been printed. Earlier tables are dropped. Other ranks do not wait. */
+/* Returns whether the store is gone, so that no further reports can arrive. */
+bool weir_rank_session_lost(struct weir_rank_session *session);
+/* Rank 0: waits until the last table is ready, but at most wait_s, and not for a store that is gone; then
+ * weir_rank_session_ready returns true unless it has been printed. Earlier tables are dropped. Other ranks do not wait.
+ */
 void weir_rank_session_finish(struct weir_rank_session *session, double wait_s);
 
 /* Ends the session's thread until weir_rank_session_resume: fork() without threads. */

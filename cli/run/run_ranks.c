@@ -162,7 +162,7 @@ void weir_run_ranks_finish(struct weir_run_ranks *ranks, const volatile sig_atom
     uint64_t begun_ns = weir_clock_monotonic_ns();
     for (bool waits = ranks->session != NULL; waits && !weir_rank_session_printed(ranks->session);) {
         double waited_s = (double)(weir_clock_monotonic_ns() - begun_ns) / 1e9;
-        waits = waited_s < (*interrupted ? INTERRUPTED_S : WAIT_S);
+        waits = waited_s < (*interrupted ? INTERRUPTED_S : WAIT_S) && !weir_rank_session_lost(ranks->session);
         weir_run_ranks_poll(ranks);
         nanosleep(&nap, NULL);
     }

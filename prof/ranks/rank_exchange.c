@@ -36,6 +36,7 @@ struct weir_exchange {
     int rounds;               /* of reading since the last publish; -1 = settled */
     bool ended;               /* the thread returned */
     bool connected;
+    int refused; /* rounds in a row since the last publish to which no store answered */
     char why[256];
 };
 
@@ -178,6 +179,8 @@ static void *exchange_main(void *user)
         pthread_mutex_lock(&exchange->lock);
         if (rc == 0)
             exchange->sent = published;
+        bool is_refused = rc == -ECONNREFUSED || rc == -ECONNRESET || rc == -EPIPE;
+        exchange->refused = is_refused && published == exchange->published ? exchange->refused + 1 : 0;
         pthread_cond_broadcast(&exchange->idle);
         pthread_mutex_unlock(&exchange->lock);
         if (exchange->config.gathered && exchange->config.rank == 0 && !atomic_load(&exchange->stop))
@@ -280,7 +283,7 @@ void weir_exchange_publish(struct weir_exchange *exchange, const char *text)
     free(exchange->text);
     exchange->text = copy;
     exchange->published++;
-    exchange->rounds = 0;
+    exchange->rounds = exchange->refused = 0;
     pthread_cond_broadcast(&exchange->wake);
     pthread_mutex_unlock(&exchange->lock);
 }
@@ -292,6 +295,17 @@ void weir_exchange_settle(struct weir_exchange *exchange)
     pthread_mutex_lock(&exchange->lock);
     exchange->rounds = -1;
     pthread_mutex_unlock(&exchange->lock);
+}
+
+bool weir_exchange_gone(struct weir_exchange *exchange)
+{
+    enum { FIRST_ROUNDS = 3 }; /* a store that has never answered may not have begun */
+    if (!is_here(exchange))
+        return false;
+    pthread_mutex_lock(&exchange->lock);
+    bool gone = exchange->refused >= (exchange->connected ? 1 : FIRST_ROUNDS);
+    pthread_mutex_unlock(&exchange->lock);
+    return gone;
 }
 
 void weir_exchange_pause(struct weir_exchange *exchange)

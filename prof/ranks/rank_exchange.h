@@ -41,6 +41,8 @@ void weir_exchange_close(struct weir_exchange **exchange, double wait_s);
 void weir_exchange_publish(struct weir_exchange *exchange, const char *text);
 /* Rank 0: reads the others' texts only at each beat from now on. */
 void weir_exchange_settle(struct weir_exchange *exchange);
+/* Returns whether no store accepts connections at the address any more, since the last text was published. */
+bool weir_exchange_gone(struct weir_exchange *exchange);
 /* Ends the thread until weir_exchange_resume, so that a process can fork without threads. */
 void weir_exchange_pause(struct weir_exchange *exchange);
 void weir_exchange_resume(struct weir_exchange *exchange);

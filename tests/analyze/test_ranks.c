@@ -517,6 +517,29 @@ Test(rank_session, time_limit)
     weir_rank_session_close(&zero);
 }
 
+/* Nobody waits for a store that ended, or that never began, until the time limit. */
+Test(rank_session, a_store_that_is_gone)
+{
+    struct table table;
+    make_even(&table);
+    for (int begins = 0; begins < 2; begins++) {
+        struct fake_store *fake = fake_store_open(FAKE_SINCE_2_2, false);
+        int port = fake_store_port(fake);
+        if (!begins)
+            fake_store_close(&fake);
+        struct weir_rank_session *zero = open_session_at(port, 0, 600);
+        weir_rank_session_publish(zero, &table.records[0]);
+        if (begins)
+            fake_store_close(&fake);
+        weir_rank_session_publish(zero, &table.records[0]);
+        weir_rank_session_finish(zero, 600);
+        cr_expect(weir_rank_session_lost(zero));
+        cr_assert(weir_rank_session_ready(zero));
+        cr_expect(strstr(print(zero), "ranks cannot be read: "));
+        weir_rank_session_close(&zero);
+    }
+}
+
 Test(rank_session, no_store_and_one_rank)
 {
     struct weir_rank_session *session = NULL;
