@@ -2,6 +2,7 @@
 #include "analyze/page/page.h"
 #include "base/files.h"
 #include "base/shortage.h"
+#include "origin/url.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -195,6 +196,10 @@ static int check_all(const struct uses *uses, struct weir_err *err)
         rc = uses->at[i].no_memory ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
     for (int i = 0; i < uses->n && rc == 0; i++) {
         const struct use *output = &uses->at[i];
+        if (output->how != WEIR_PATH_READ && weir_url_is(output->path))
+            return weir_err_set(err, -EINVAL,
+                                "%s: %s is a URL, but only files on this machine can be written; choose one",
+                                output->path, output->label);
         if (output->how == WEIR_PATH_READ || !output->resolved)
             continue;
         for (int k = 0; k < uses->n && rc == 0; k++)

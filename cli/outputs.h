@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 /* Checks the outputs on a command line before anything is opened. Returns -EINVAL with an error that names both files
- * if an output is also an input, another output, standard output or standard error. Also returns -EINVAL if a dataset
- * would be written inside an input. Existing files are compared by device and inode. Other files are compared by folder
- * and name, after links are resolved. config is the --config file, or NULL. */
+ * if an output is also an input, another output, standard output or standard error, or is a URL. Also returns -EINVAL
+ * if a dataset would be written inside an input. Existing files are compared by device and inode. Other files are
+ * compared by folder and name, after links are resolved. config is the --config file, or NULL. */
 int weir_outputs_check(const struct weir_command *command, const void *values, const char *const *args, int n_args,
                        const char *config, struct weir_err *err);
 /* Checks that no output is a file of the open dataset (weir_dataset_spare). */

@@ -41,17 +41,20 @@ int weir_disk_lock(int table, int byte, int type, bool wait)
 
 /* ---- the option ---- */
 
-/* Splits "DIR:SIZE". Without a size, *size is 0. */
+/* Splits "DIR:SIZE". Without a size, *size is 0. What follows the last colon must be a size or have a slash. */
 static int split(const char *text, char folder[PATH_MAX], uint64_t *size, struct weir_err *err)
 {
     static const struct weir_opt opt = {.name = "cache", .kind = WEIR_OPT_BYTES};
     struct weir_err ignored = WEIR_ERR_NONE;
     const char *colon = strrchr(text, ':');
-    bool has_size = colon && colon[1] >= '0' && colon[1] <= '9' && !strchr(colon, '/');
+    bool has_size = colon && !strchr(colon, '/');
     size_t n = has_size ? (size_t)(colon - text) : strlen(text);
     *size = 0;
     if (has_size && weir_option_parse(&opt, colon + 1, size, &ignored) < 0)
-        return weir_err_set(err, -EINVAL, "--cache %s: the size must be a number of bytes, such as 200G", text);
+        return weir_err_set(err, -EINVAL,
+                            "--cache %s: the size must be a number of bytes, such as 200G; a folder whose name has a "
+                            "colon needs a slash at its end",
+                            text);
     if (n == 0 || n >= PATH_MAX - sizeof "/weir-cache.table")
         return weir_err_set(err, -EINVAL, "--cache %s: must be DIR or DIR:SIZE, such as /ssd/weir:200G", text);
     if (has_size && (*size < SIZE_MIN || *size > SIZE_MAX_BYTES))

@@ -317,6 +317,7 @@ def targets(world, command, option):
         check(f"{name}: {what} is refused before measuring", "images/s" not in done.stdout and
               "measuring" not in done.stderr, done)
     case.refused("a full disk", {}, f"--{option}", "full")
+    case.refused("a server", {}, f"--{option}", "http://127.0.0.1:9/new", line=f"--{option} is a URL, but only files")
     done = case.run(f"--{option}", "null")
     check(f"{name} /dev/null: accepted, except as a state", done.returncode == 0 or option == "state", done)
     shutil.rmtree(case.at("new1"), ignore_errors=True)

@@ -30,6 +30,9 @@ for option in log checksums state index; do
     err "--$option and standard output are the same file"
     check "which keeps its content" [ "$(cat "$work/both")" = kept ]
 done
+run 2 convert "$data" http://127.0.0.1:9/copy.weir --to packed
+err "http://127.0.0.1:9/copy.weir: the output is a URL, but only files on this machine can be written; choose one"
+one_line
 run 0 run "$data" --log "$work/a/log" --checksums "$work/a/sums" --state "$work/a/state" --index "$work/a/index"
 run 0 run "$data" --log /dev/null --checksums /dev/null
 

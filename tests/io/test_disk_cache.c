@@ -227,7 +227,7 @@ Test(disk_cache, other_sizes_and_folders)
     cache = open_text(smaller);
     cr_assert_eq(amount(cache, 1, LONG), 0u, "another size empties the cache");
     weir_disk_cache_close(&cache);
-    snprintf(plain, sizeof plain, "%s/a:b", folder);
+    snprintf(plain, sizeof plain, "%s/a:b/", folder);
     cache = open_text(plain);
     weir_disk_cache_close(&cache);
     cr_assert_eq(access(plain, F_OK), 0, "a colon in the name");
@@ -283,12 +283,17 @@ Test(disk_cache, other_files_are_not_touched)
 
 Test(disk_cache, sizes_are_checked)
 {
-    static const char *const wrong[] = {"",        ":5M",    "c:1", "c:0", "c:1K", "c:999999999999T",
-                                        "c:2000T", "c:1.5G", "c:5X"};
+    static const char *const wrong[] = {"",        ":5M",    "c:1",  "c:0",   "c:1K", "c:999999999999T",
+                                        "c:2000T", "c:1.5G", "c:5X", "c:abc", "c:",   "c:-5G"};
     cr_assert_eq(chdir(folder), 0);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         refuse(wrong[i], -EINVAL, "--cache");
+    refuse("c:abc", -EINVAL, "the size must be a number of bytes, such as 200G; a folder whose name has a colon needs");
     cr_assert_neq(access("c", F_OK), 0);
+    cr_assert_neq(access("c:abc", F_OK), 0);
+    struct weir_disk_cache *cache = open_text("c:abc/");
+    weir_disk_cache_close(&cache);
+    cr_assert_eq(access("c:abc/weir-cache.table", F_OK), 0);
 }
 
 Test(disk_cache, a_stopped_process_stops_no_other_one)
