@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* ---- URLs ---- */
 
@@ -209,11 +210,21 @@ Test(remote_text, json_and_text_lists)
 {
     static const char json[] =
         "[\"a.h5\", {\"name\":\"b.h5\",\"type\":\"file\"}, {\"name\":\"c\",\"type\":\"directory\"}]";
-    static const char *const bad[] = {"{}", "[1]", "[{\"size\":1}]", "[\"a\\u0000b\"]", "[", ""};
+    static const char *const bad[] = {
+        "{}",        "[1]",      "[{\"size\":1}]", "[\"a\\u0000b\"]",  "[",       "",
+        "[\"a\"",    "[\"a\",]", "[,\"a\"]",       "[\"a\" \"b\"]",    "[\"a\"}", "[[\"a\"]]",
+        "[\"a\"] x", "[\"a]",    "[\"a\\",         "[{\"name\":\"a\"]"};
+    static const char odd[] = " [ \"a,]\" , {\"x\":[1,{}],\"name\":\"b\\\"}\"}\n] ";
     struct names names = {0};
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(weir_listing_json(json, strlen(json), note, &names, &err), 0);
     cr_assert_str_eq(names.text, "a.h5;b.h5;c/;");
+    names = (struct names){0};
+    cr_assert_eq(weir_listing_json(odd, strlen(odd), note, &names, &err), 0, "%s", err.text);
+    cr_assert_str_eq(names.text, "a,];b\"};");
+    names = (struct names){0};
+    cr_assert_eq(weir_listing_json("[]\n", 3, note, &names, &err), 0);
+    cr_assert_str_empty(names.text);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct weir_err why = WEIR_ERR_NONE;
         cr_assert_eq(weir_listing_json(bad[i], strlen(bad[i]), note, &names, &why), -EBADMSG, "%s", bad[i]);
@@ -221,6 +232,31 @@ Test(remote_text, json_and_text_lists)
     names = (struct names){.stop_at = 2};
     cr_assert_eq(weir_listing_text("# list\na.h5\r\n\n b.h5 \nc.h5", 25, note, &names, &err), -ECANCELED);
     cr_assert_str_eq(names.text, "a.h5; b.h5;");
+}
+
+static int count_name(void *user, const struct weir_listed *listed)
+{
+    *(size_t *)user += strlen(listed->name) == 1;
+    return 0;
+}
+
+/* A list needs memory for one entry, not for all. */
+Test(remote_text, a_long_list_takes_no_memory)
+{
+    enum { ENTRIES = 1 << 20, PEAK_KB = 32 << 10 };
+    char *list = malloc(4 * ENTRIES + 1);
+    struct weir_err err = WEIR_ERR_NONE;
+    struct rusage before, after;
+    size_t n = 0;
+    for (size_t i = 0; i < ENTRIES; i++)
+        memcpy(list + 4 * i, i ? "\"a\"," : "[\"\",", 4);
+    list[4 * ENTRIES - 1] = ']';
+    getrusage(RUSAGE_SELF, &before);
+    cr_assert_eq(weir_listing_json(list, 4 * ENTRIES, count_name, &n, &err), 0, "%s", err.text);
+    getrusage(RUSAGE_SELF, &after);
+    cr_assert_eq(n, ENTRIES - 1u);
+    cr_assert_lt(after.ru_maxrss - before.ru_maxrss, PEAK_KB);
+    free(list);
 }
 
 Test(remote_text, s3_lists_are_decoded)
