@@ -45,7 +45,7 @@ struct weir_state_field {
 int weir_state_write(const char *path, uint64_t next, const struct weir_state_field fields[WEIR_STATE_FIELDS],
                      struct weir_err *err);
 /* If the file does not exist, sets state->given to false. Returns -EBADMSG if the file is damaged (its last line is an
- * XXH3 of the preceding lines), -ENOTSUP for version 1, which had no hash, or -EEXIST if it is not a state file. */
+ * XXH3 of the preceding lines), -ENOTSUP for older versions, or -EEXIST if it is not a state file. */
 int weir_state_read(const char *path, struct weir_state *state, struct weir_err *err);
 /* Returns 0, or -EINVAL with err naming the first setting that differs. */
 int weir_state_check(const struct weir_state *state, const struct weir_state_field fields[WEIR_STATE_FIELDS],

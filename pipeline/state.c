@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char magic[] = "weir-state 2\n", magic1[] = "weir-state 1\n";
+static const char magic[] = "weir-state 3\n", *const older[] = {"weir-state 1\n", "weir-state 2\n"};
 enum { TEXT_MAX = 64 * (WEIR_STATE_FIELDS + 3) };
 
 static int write_file(const char *path, const char *text, size_t n)
@@ -58,8 +58,9 @@ static int parse(const char *text, size_t n, struct weir_state *state)
 {
     const char *at = text + sizeof magic - 1;
     uint64_t hash;
-    if (strncmp(text, magic1, sizeof magic1 - 1) == 0)
-        return -ENOTSUP;
+    for (size_t i = 0; i < sizeof older / sizeof older[0]; i++)
+        if (strncmp(text, older[i], strlen(older[i])) == 0)
+            return -ENOTSUP;
     if (strlen(text) != n || strncmp(text, magic, sizeof magic - 1) != 0)
         return -EEXIST;
     if (!take_line(&at, "next", 10, &state->next))
@@ -74,9 +75,8 @@ static int parse(const char *text, size_t n, struct weir_state *state)
 static const char *refusal(int code)
 {
     if (code == -ENOTSUP)
-        return "was written by an older Weir, without a checksum; finish the run with that version, or remove the file "
-               "to start "
-               "over";
+        return "was written by an older Weir, which did not store which data the run reads; finish the run with that "
+               "version, or remove the file to start over";
     if (code == -EEXIST)
         return "is not a saved state; use another file";
     return "is damaged: its checksum does not match; restore a copy, or remove it to start over";
@@ -123,11 +123,63 @@ int weir_state_check(const struct weir_state *state, const struct weir_state_fie
 /* ---- a loader's state ---- */
 
 static const char *const names[WEIR_STATE_FIELDS] = {
-    "--seed",        "--sampling", "--batch-size", "--max-batches", "--no-shuffle",       "--drop-last",
-    "--train-split", "--rank",     "--world-size", "--wrap",        "number-of-episodes", "lengths-of-episodes",
+    "--seed",          "--sampling",     "--batch-size",       "--max-batches",
+    "--no-shuffle",    "--drop-last",    "--train-split",      "--rank",
+    "--world-size",    "--wrap",         "number-of-episodes", "lengths-of-episodes",
+    "set-of-episodes", "set-of-cameras", "window-of-steps",    "view-of-images",
 };
 
-/* Lists the settings that determine the samples of each batch. */
+static uint64_t mix(uint64_t hash, const void *bytes, size_t n)
+{
+    const uint64_t pair[2] = {hash, n ? weir_hash64(bytes, n) : 0};
+    return weir_hash64(pair, sizeof pair);
+}
+
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+    return mix(hash, text ? text : "", text ? strlen(text) + 1 : 0);
+}
+
+/* Identifies the episodes by what they contain and not by where they are, so that copies can be used: by their state
+ * and actions, or by their names if they have none. */
+static uint64_t hash_episodes(const struct weir_dataset *dataset)
+{
+    size_t qpos_dim = (size_t)weir_dataset_qpos_dim(dataset), action_dim = (size_t)weir_dataset_action_dim(dataset);
+    uint64_t hash = 0;
+    for (int i = 0; i < weir_dataset_episodes(dataset); i++) {
+        size_t steps = (size_t)weir_dataset_steps(dataset, i);
+        const char *path = weir_dataset_episode_path(dataset, i), *slash = strrchr(path, '/');
+        hash = mix(hash, weir_dataset_qpos(dataset, i), steps * qpos_dim * sizeof(float));
+        hash = mix(hash, weir_dataset_actions(dataset, i), steps * action_dim * sizeof(float));
+        if (qpos_dim + action_dim > 0)
+            continue;
+        hash = mix_text(hash, slash ? slash + 1 : path);
+        hash = mix_text(hash, weir_dataset_episode_group(dataset, i));
+    }
+    return hash;
+}
+
+static uint64_t hash_cameras(const struct weir_dataset *dataset)
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < weir_dataset_cameras(dataset); i++)
+        hash = mix_text(hash, weir_dataset_camera(dataset, i)->name);
+    return hash;
+}
+
+static uint64_t hash_window(const struct weir_loader_config *c)
+{
+    const int numbers[] = {c->obs_history, c->chunk_size, (int)c->pad, c->action_offset};
+    return mix_text(weir_hash64(numbers, sizeof numbers), c->delta_indices);
+}
+
+static uint64_t hash_view(const struct weir_loader_config *c)
+{
+    const int numbers[] = {c->image_width, c->image_height, (int)c->resize};
+    return mix_text(weir_hash64(numbers, sizeof numbers), c->crop);
+}
+
+/* Lists the settings and the data that determine the samples of each batch. */
 static void state_fields(const struct weir_shared *s, struct weir_state_field fields[WEIR_STATE_FIELDS])
 {
     const struct weir_loader_config *c = &s->setup.config;
@@ -151,6 +203,10 @@ static void state_fields(const struct weir_shared *s, struct weir_state_field fi
         c->wrap,
         (uint64_t)episodes,
         steps,
+        s->setup.episodes_hash,
+        hash_cameras(s->setup.dataset),
+        hash_window(c),
+        hash_view(c),
     };
     for (int i = 0; i < WEIR_STATE_FIELDS; i++)
         fields[i] = (struct weir_state_field){names[i], values[i]};
@@ -160,6 +216,7 @@ int weir_resume_loader(struct weir_loader *loader, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
     struct weir_state_field fields[WEIR_STATE_FIELDS];
+    s->setup.episodes_hash = hash_episodes(s->setup.dataset);
     if (!s->setup.config.resume.given)
         return 0;
     state_fields(s, fields);

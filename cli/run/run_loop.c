@@ -334,6 +334,26 @@ static int note_fill(struct loop *l, int epochs_done)
     return 0;
 }
 
+/* Returns whether output was lost, because its reader left or the disk is full. The caller reports the error when it
+ * closes the file. */
+static bool output_lost(const struct loop *l)
+{
+    return ferror(l->run->out) || (l->run->log && ferror(l->run->log)) ||
+           (l->run->checksums && ferror(l->run->checksums));
+}
+
+/* Saves the position, after the lines of all batches before it. */
+static int save_state(const struct loop *l, struct weir_err *err)
+{
+    if (!l->run->state)
+        return 0;
+    if (l->run->log)
+        fflush(l->run->log);
+    if (l->run->checksums)
+        fflush(l->run->checksums);
+    return output_lost(l) ? 0 : weir_loader_save(l->loader, l->run->state, err);
+}
+
 /* Finishes an epoch before the next epoch's first batch is requested, so that the wait for this batch counts towards
  * the next epoch. */
 static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *err)
@@ -343,10 +363,12 @@ static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *e
     if (rc < 0)
         return rc;
     WEIR_ZONE(WEIR_STAGE_REPORT);
-    rc = l->run->state ? weir_loader_save(l->loader, l->run->state, err) : 0;
-    if (rc < 0 || l->run->seconds > 0)
-        return rc;
+    if (l->run->seconds > 0)
+        return save_state(l, err);
     end_epoch(l);
+    rc = save_state(l, err);
+    if (rc < 0)
+        return rc;
     rc = l->run->consumer ? l->run->consumer->epoch(l->run->consumer->user, err) : 0;
     if (rc < 0)
         return rc;
@@ -361,14 +383,6 @@ static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *e
         l->cached = weir_loader_cached(l->loader);
     l->mark_ns = weir_clock_monotonic_ns();
     return rc;
-}
-
-/* Returns whether output was lost, because its reader left or the disk is full. The caller reports the error when it
- * closes the file. */
-static bool output_lost(const struct loop *l)
-{
-    return ferror(l->run->out) || (l->run->log && ferror(l->run->log)) ||
-           (l->run->checksums && ferror(l->run->checksums));
 }
 
 static void say_first_batch(struct loop *l)
@@ -497,8 +511,6 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
         weir_run_gpu_drain(l.gpu, NULL); /* includes the queued GPU work of an interrupted epoch */
     weir_run_profile_finish(run->profile);
     l.cut_short = !l.window.over && weir_loader_position(loader) < weir_sampler_total(weir_loader_sampler(loader));
-    if (run->state && weir_loader_save(loader, run->state, err) < 0 && rc >= 0)
-        rc = -EIO;
     struct weir_err end_err = WEIR_ERR_NONE;
     int end_rc = run->consumer ? run->consumer->end(run->consumer->user, &end_err) : 0;
     if (rc >= 0 && end_rc < 0)
@@ -506,6 +518,8 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     weir_zone_end();
     weir_progress_clear();
     int report_rc = finish(&l);
+    if (save_state(&l, err) < 0 && rc >= 0)
+        rc = -EIO;
     weir_run_ranks_finish(run->ranks, interrupted);
     weir_run_gpu_close(&l.gpu);
     weir_run_serve_end(run->serve);

@@ -94,7 +94,7 @@ struct weir_plan {
 
 /* A position in a run, saved as a small text file. A run can be resumed from it with any number of workers. */
 
-enum { WEIR_STATE_FIELDS = 12, WEIR_STATE_FIELDS_MAX = 32 };
+enum { WEIR_STATE_FIELDS = 16, WEIR_STATE_FIELDS_MAX = 32 };
 
 struct weir_state {
     bool given;                             /* false: start from the beginning */

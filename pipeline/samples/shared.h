@@ -36,7 +36,8 @@ struct weir_setup {
     int block_rows;                  /* maximum number of frames per block of chunks; 0 = no blocks */
     struct weir_windows windows;
     struct weir_sampler *sampler;
-    uint64_t total; /* number of batches in the run */
+    uint64_t total;         /* number of batches in the run */
+    uint64_t episodes_hash; /* identifies the contents of the episodes in saved positions */
     struct weir_norm qpos, actions;
     struct weir_batch_layout layout; /* layout of the slots */
 };

@@ -299,10 +299,15 @@ class Loader(_weir._Loader):
             then = state.get("split") if name == "split" else parts[2].get(name)
             if name == _TRAIN_SPLIT and type(then) is int and 0 <= then < 2**64:
                 then = _float_of(then)  # older states contain the float's bits
-            if type(then) is not type(now) or then != now:
-                raise ValueError(f"load_state_dict: the state has {_setting(name, then)}, the loader "
-                                 f"{_setting(name, now)}, which changes the batches; open the loader with the same "
-                                 "settings")
+            if type(then) is type(now) and then == now:
+                continue
+            if "-of-" in name:  # identifies data
+                why = "by another version of weir" if then is None else f"with another {name.replace('-', ' ')}"
+                raise ValueError(f"load_state_dict: the state was saved {why}, which changes the batches; open the "
+                                 "loader with the same data and settings")
+            raise ValueError(f"load_state_dict: the state has {_setting(name, then)}, the loader "
+                             f"{_setting(name, now)}, which changes the batches; open the loader with the same "
+                             "settings")
         self._resume(parts[1])
 
     def _settings(self):

@@ -730,6 +730,43 @@ err "resuming at batch"
 run 1 run "$data" --batch-size 4 --num-epochs 3 --state "$work/state"
 err "a different --batch-size"
 one_line
+# Other data with as many episodes of the same lengths, and the same data elsewhere.
+"$weir" synth "$work/other" --episodes 3 --steps 12 --size 64x48 --seed 1 >/dev/null 2>&1
+"$weir" synth "$work/alike" --episodes 3 --steps 12 --size 64x48 --seed 2 >/dev/null 2>&1
+"$weir" convert "$work/alike" "$work/alike.weir" --to packed >/dev/null 2>&1
+run 0 run "$work/alike" --num-epochs 1 --state "$work/state2"
+run 1 run "$work/other" --num-epochs 2 --state "$work/state2"
+err "a different set-of-episodes"
+one_line
+run 1 run "$work/alike" --num-epochs 2 --state "$work/state2" --cameras wrist
+err "a different set-of-cameras"
+run 1 run "$work/alike" --num-epochs 2 --state "$work/state2" --chunk-size 7
+err "a different window-of-steps"
+run 1 run "$work/alike" --num-epochs 2 --state "$work/state2" --image-size 32x24
+err "a different view-of-images"
+run 0 run "$work/alike.weir" --num-epochs 2 --state "$work/state2" --num-workers 0
+err "resuming at batch"
+# When the state says that batches are done, their checksums and the epochs' lines are in the files, also after SIGKILL.
+run 0 run "$work/alike" --num-epochs 1 --checksums "$work/epoch"
+check "a killed run loses no line" python3 - "$weir" "$work/alike" "$work/killed" "$(wc -l <"$work/epoch")" <<'END'
+import json, re, signal, subprocess, sys
+weir, data, base, per_epoch = sys.argv[1:]
+files = {name: f"{base}.{name}" for name in ("state", "checksums", "log")}
+def position():
+    try:
+        return int(re.search(r"next (\d+)", open(files["state"]).read())[1])
+    except FileNotFoundError:
+        return 0
+process = subprocess.Popen([weir, "run", data, "--num-epochs", "1000000", *(f"--{name}={path}" for name, path in files.items())],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+while position() < 20 * int(per_epoch):
+    assert process.poll() is None
+process.send_signal(signal.SIGKILL)
+process.wait()
+checksums = open(files["checksums"]).read().count("\n")
+epochs = sum(json.loads(line)["type"] == "epoch" for line in open(files["log"]).read().split("\n")[:-1])
+assert checksums >= position() and epochs >= position() // int(per_epoch), (position(), per_epoch, checksums, epochs)
+END
 run 1 run "$data" --batch-size 3 --num-epochs 2 --state "$work/state"
 err "use a larger --num-epochs"
 echo rubbish >"$work/state"

@@ -23,6 +23,10 @@ static const struct weir_state_field fields[WEIR_STATE_FIELDS] = {
     {"--i", 999},
     {"--j", 100},
     {"--k", 11},
+    {"--l", 12},
+    {"--m", 13},
+    {"--n", 14},
+    {"--o", 15},
 };
 
 static size_t write_and_read(const char *path, char text[4096])
@@ -100,10 +104,12 @@ Test(state, what_has_no_checksum_is_refused)
     struct weir_state state;
     struct weir_err err;
     size_t n = write_and_read(path, text);
-    text[strlen("weir-state ")] = '1';
-    put(path, text, n);
-    cr_assert_eq(read_back(path, &state, &err), -ENOTSUP);
-    cr_assert_not_null(strstr(err.text, "older Weir, without a checksum"), "%s", err.text);
+    for (char version = '1'; version <= '2'; version++) {
+        text[strlen("weir-state ")] = version;
+        put(path, text, n);
+        cr_assert_eq(read_back(path, &state, &err), -ENOTSUP);
+        cr_assert_not_null(strstr(err.text, "older Weir, which did not store which data"), "%s", err.text);
+    }
     put(path, "\x89HDF\r\n\x1a\n", 8);
     cr_assert_eq(read_back(path, &state, &err), -EEXIST);
     cr_assert_not_null(strstr(err.text, "is not a saved state; use another file"), "%s", err.text);

@@ -39,6 +39,21 @@ class State(common.Data):
             self.assertEqual(rest, flat[stop:stop + len(rest)])
             self.assertEqual(len(rest), len(whole[0]) - stop % len(whole[0]))
 
+    def test_other_data(self):
+        """Data, cameras, windows and views must be the same; a state without one of them is of another version."""
+        with self.loader() as loader:
+            state = loader.state_dict()
+        for name, options in [("set of cameras", {"cameras": "top"}), ("window of steps", {"chunk_size": 7}),
+                              ("view of images", {"image_size": (32, 24)})]:
+            with self.loader(**options) as loader, self.assertRaisesRegex(ValueError, f"saved with another {name}, "):
+                loader.load_state_dict(state)
+        other = {**state["settings"], "set-of-episodes": state["settings"]["set-of-episodes"] ^ 1}
+        older = {name: value for name, value in state["settings"].items() if name != "set-of-episodes"}
+        with self.loader() as loader:
+            for settings, why in [(other, "with another set of episodes"), (older, "by another version of weir")]:
+                with self.assertRaisesRegex(ValueError, f"the state was saved {why}"):
+                    loader.load_state_dict({**state, "settings": settings})
+
     def test_iterations_that_are_asked_for_nothing(self):
         """Unused iterators do not count as epochs."""
         whole = self.epochs(3)

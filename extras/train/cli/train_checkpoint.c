@@ -62,9 +62,13 @@ static const char *const keys[ORDER + WEIR_STATE_FIELDS] = {
     "data_9",
     "data_10",
     "data_11",
+    "data_12",
+    "data_13",
+    "data_14",
+    "data_15",
 };
 enum { OPTIONS = ORDER + WEIR_STATE_FIELDS, META = OPTIONS + KEPT };
-static const char version[] = "2";
+static const char version[] = "3";
 static const uint64_t STEPS_MAX = UINT64_C(1) << 53; /* because AdamW's bias correction is computed in double */
 
 /* Writes the option's value, its default if it was not set or options is NULL, or a hash if the value is too long. */
