@@ -124,6 +124,14 @@ Test(http, wrong_answers_are_not_repeated)
         {{"HTTP/1.1 301 x\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP},
          -EREMOTEIO,
          "rotocol"},
+        {{"HTTP/1.1 301 x\r\nLocation: http://127.0.0.1:9/\001\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP},
+         -EREMOTEIO,
+         NULL},
+        {{"HTTP/1.1 206 x\r\nContent-Range: bytes 10-19/100\r\nContent-Length: 10\r\nContent-Encoding: gzip\r\n"
+          "\r\n0123456789",
+          0, SCRIPT_KEEP},
+         -EREMOTEIO,
+         "compresses"},
         {{"x: 0123456789\r\n", 0, SCRIPT_ENDLESS}, -EREMOTEIO, NULL},
     };
     for (int i = 0; i < COUNT(cases); i++)
@@ -510,6 +518,51 @@ Test(http, files_that_may_change_unnoticed_have_no_lasting_identity)
         cr_assert_eq(ids[0].inode == ids[1].inode, cases[i].lasts, "%d", i);
         script_stop();
     }
+}
+
+/* Bytes of a file whose time may be that of another version are not read from a cache. */
+Test(http, a_cache_keeps_only_what_has_a_lasting_identity)
+{
+    static const struct {
+        const char *validators;
+        bool lasts;
+    } cases[] = {{"", false},
+                 {WEAK, false},
+                 {TIME, false},
+                 {TIME "Date: Fri, 24 May 2013 00:00:00 GMT\r\n", false},
+                 {TIME "Date: Fri, 24 May 2013 00:00:01 GMT\r\n", true},
+                 {STRONG, true}};
+    static char head[512], text[SMALL + 256];
+    char folder[] = "/tmp/weir_http.XXXXXX", cache[64], command[64];
+    weir_notice_set(note);
+    cr_assert_not_null(mkdtemp(folder));
+    for (int i = 0; i < COUNT(cases); i++) {
+        snprintf(head, sizeof head, FACTS "%s\r\n", cases[i].validators);
+        const struct script_answer answers[] = {{head, 0, SCRIPT_KEEP},
+                                                {text, whole_file(text, cases[i].validators, 0), SCRIPT_KEEP},
+                                                {head, 0, SCRIPT_KEEP},
+                                                {text, whole_file(text, cases[i].validators, 0), SCRIPT_KEEP}};
+        char url[64];
+        snprintf(cache, sizeof cache, "%s/%d:4M", folder, i);
+        snprintf(url, sizeof url, "http://127.0.0.1:%d/x.weir", script_start(answers, 4));
+        for (int k = 0; k < 2; k++) {
+            struct weir_origin *origin;
+            struct weir_err err = WEIR_ERR_NONE;
+            struct weir_file_id id;
+            uint8_t bytes[SMALL];
+            const struct weir_origin_range range = {0, SMALL, bytes};
+            cr_assert_eq(weir_remote_open(&origin, url, &(struct weir_remote_config){.cache = cache}, &err), 0, "%s",
+                         err.text);
+            cr_assert_eq(origin->ops->identify(origin, url, &id, &err), 0, "%s", err.text);
+            cr_assert_eq(origin->ops->read(origin, url, &id, &range, 1, &err), 0, "%s", err.text);
+            cr_assert(bytes[0] == 'b' && bytes[SMALL - 1] == 'a');
+            weir_origin_close(&origin);
+        }
+        cr_assert_eq(script_requests(), cases[i].lasts ? 3 : 4, "%d: %d requests", i, script_requests());
+        script_stop();
+    }
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    cr_assert_eq(system(command), 0);
 }
 
 Test(http, a_source_reads_blocks_once)
