@@ -78,14 +78,18 @@ const struct weir_format_ops *weir_format_of_mark(const char *name)
 
 const struct weir_format_ops *weir_format_of_url(struct weir_origin *origin, const char *url)
 {
-    for (size_t i = sizeof formats / sizeof formats[0]; i-- > 0;) {
+    bool answers = true;
+    for (size_t i = sizeof formats / sizeof formats[0]; i-- > 0 && answers;) {
         char path[WEIR_URL_MAX];
         struct weir_file_id id;
         struct weir_err ignored = WEIR_ERR_NONE;
         const char *mark = weir_format_mark(formats[i], url);
-        if (mark && weir_url_join(path, sizeof path, url, mark) &&
-            origin->ops->identify(origin, path, &id, &ignored) == 0)
+        if (!mark || !weir_url_join(path, sizeof path, url, mark))
+            continue;
+        int rc = origin->ops->identify(origin, path, &id, &ignored);
+        if (rc == 0)
             return formats[i];
+        answers = rc != -ETIMEDOUT && rc != -ECONNREFUSED && rc != -EHOSTUNREACH && rc != -ECANCELED;
     }
     return NULL;
 }

@@ -258,10 +258,13 @@ void weir_client_report_quiet(const struct weir_client *http, _Atomic uint64_t *
     const struct weir_transfer *t = most_tried(http);
     if (!t)
         return;
+    int attempts = http->config.attempts;
+    if (!http->has_answered && attempts > WEIR_TRANSFER_FIRST_ATTEMPTS)
+        attempts = WEIR_TRANSFER_FIRST_ATTEMPTS;
     what = what ? what : t->request.url;
     weir_notice("%.*s: no usable response for %.0f s (attempt %d of %d%s%s); check the network and the server, or "
                 "interrupt the program",
-                (int)strcspn(what, "?"), what, (double)quiet_ns / 1e9, t->attempt, http->config.attempts,
+                (int)strcspn(what, "?"), what, (double)quiet_ns / 1e9, t->attempt, attempts,
                 *t->why ? "; the one before: " : "", t->why);
 }
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 enum { STALL_BYTES_PER_S = 1000, REDIRECTS = 5, BODY_FIRST = 16 << 10 };
-enum { FIRST_ATTEMPTS = 3 }; /* to reach a server that has never answered */
 _Static_assert(WEIR_TRANSFER_TEXT_BYTES >= CURL_ERROR_SIZE, "libcurl's messages fit");
 
 /* ---- what libcurl calls ---- */
@@ -243,7 +242,7 @@ static int transfer_error(struct weir_transfer *t, CURLcode code, bool *again)
 {
     struct weir_err *err = &t->response.err;
     const char *why = *t->error ? t->error : curl_easy_strerror(code);
-    *again = t->http->has_answered || t->attempt < FIRST_ATTEMPTS;
+    *again = t->http->has_answered || t->attempt < WEIR_TRANSFER_FIRST_ATTEMPTS;
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:

@@ -9,6 +9,7 @@
 struct curl_slist;
 
 enum { WEIR_TRANSFER_ERROR_BYTES = 4096, WEIR_TRANSFER_TEXT_BYTES = 256 };
+enum { WEIR_TRANSFER_FIRST_ATTEMPTS = 3 }; /* to reach a server that has never answered */
 
 enum weir_transfer_state {
     WEIR_TRANSFER_IDLE,
