@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 /* ---- URLs ---- */
 
@@ -232,31 +231,6 @@ Test(remote_text, json_and_text_lists)
     names = (struct names){.stop_at = 2};
     cr_assert_eq(weir_listing_text("# list\na.h5\r\n\n b.h5 \nc.h5", 25, note, &names, &err), -ECANCELED);
     cr_assert_str_eq(names.text, "a.h5; b.h5;");
-}
-
-static int count_name(void *user, const struct weir_listed *listed)
-{
-    *(size_t *)user += strlen(listed->name) == 1;
-    return 0;
-}
-
-/* A list needs memory for one entry, not for all. */
-Test(remote_text, a_long_list_takes_no_memory)
-{
-    enum { ENTRIES = 1 << 20, PEAK_KB = 32 << 10 };
-    char *list = malloc(4 * ENTRIES + 1);
-    struct weir_err err = WEIR_ERR_NONE;
-    struct rusage before, after;
-    size_t n = 0;
-    for (size_t i = 0; i < ENTRIES; i++)
-        memcpy(list + 4 * i, i ? "\"a\"," : "[\"\",", 4);
-    list[4 * ENTRIES - 1] = ']';
-    getrusage(RUSAGE_SELF, &before);
-    cr_assert_eq(weir_listing_json(list, 4 * ENTRIES, count_name, &n, &err), 0, "%s", err.text);
-    getrusage(RUSAGE_SELF, &after);
-    cr_assert_eq(n, ENTRIES - 1u);
-    cr_assert_lt(after.ru_maxrss - before.ru_maxrss, PEAK_KB);
-    free(list);
 }
 
 Test(remote_text, s3_lists_are_decoded)
