@@ -1,6 +1,8 @@
 #include "base/shared_library.h"
+#include "base/shortage.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,16 +48,33 @@ static void *open_with_neighbours(const char *file, int *left)
     return library;
 }
 
+/* Returns whether the file does not exist; a library that it needs may be missing instead. */
+static bool is_missing(const char *file, const char *error)
+{
+    size_t n = strlen(file);
+    return error && strncmp(error, file, n) == 0 && error[n] == ':' && strstr(error, strerror(ENOENT));
+}
+
+static bool lacks_memory(const char *error)
+{
+    return error && (strstr(error, strerror(ENOMEM)) || strstr(error, "failed to map segment"));
+}
+
 bool weir_shared_library_open(const char *const *files, const struct weir_symbol *symbols, size_t n,
                               const char *install, char *why, size_t why_size)
 {
+    bool exists = false;
     for (; *files; files++) {
         int attempts = ATTEMPTS_MAX;
         void *library = open_with_neighbours(*files, &attempts);
         if (library && find_all(library, symbols, n))
             return true;
         const char *error = dlerror();
-        snprintf(why, why_size, "%s; %s", error ? error : *files, install);
+        bool missing = !library && is_missing(*files, error);
+        if (!exists)
+            snprintf(why, why_size, "%s; %s", error ? error : *files,
+                     lacks_memory(error) ? weir_machine_advice(-ENOMEM) : install);
+        exists |= !missing;
         if (library)
             dlclose(library);
     }
