@@ -1,6 +1,7 @@
 #include "origin/disk_cache.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/terminal.h"
 #include "origin/disk_cache_priv.h"
 
 #include <errno.h>
@@ -83,17 +84,46 @@ static void write_table(struct weir_disk_cache *c, uint64_t at, const void *byte
         fail(c, rc);
 }
 
+/* Reads the entries of the slots that a segment can be in, from *home on. Returns their number; 0 after an error. */
+static uint64_t read_window(struct weir_disk_cache *c, uint64_t key, struct weir_disk_entry window[WINDOW],
+                            uint64_t *home)
+{
+    uint64_t count = c->head.slots < WINDOW ? c->head.slots : WINDOW;
+    *home = key % (c->head.slots - count + 1);
+    int rc = weir_read_at(c->table, entry_at(*home), window, (size_t)count * sizeof *window);
+    if (rc < 0)
+        fail(c, rc == -ENODATA ? -EIO : rc); /* the table was cut off */
+    return rc < 0 ? 0 : count;
+}
+
+/* Returns a slot for a segment whose entry is damaged: used by a process that was never started. -1 = none. */
+static int64_t find_damaged(struct weir_disk_cache *c, uint64_t key)
+{
+    struct weir_disk_entry window[WINDOW];
+    struct weir_disk_head head;
+    uint64_t home, count = read_window(c, key, window, &home);
+    bool newer = false;
+    for (uint64_t i = 0; i < count; i++)
+        newer |= window[i].opened > c->head.opened;
+    if (!newer || weir_read_at(c->table, 0, &head, sizeof head) < 0)
+        return -1;
+    for (uint64_t i = 0; i < count; i++)
+        if (window[i].opened > head.opened) {
+            if (!atomic_exchange(&c->noticed, true))
+                weir_notice("the table of the cache (--cache) is damaged; its damaged entries are replaced");
+            return (int64_t)(home + i);
+        }
+    return -1;
+}
+
 /* Returns the slot of a segment, or -1. *room: a slot that may be used for it, or -1: an empty one, else the one whose
  * last use is longest ago, but not one that this process or a later one has used. So a dataset that is larger than the
  * cache keeps a part of itself there, whatever the order in which it is read. */
 static int64_t find(struct weir_disk_cache *c, uint64_t key, int64_t *room)
 {
     struct weir_disk_entry window[WINDOW];
-    uint64_t count = c->head.slots < WINDOW ? c->head.slots : WINDOW;
-    uint64_t home = key % (c->head.slots - count + 1), oldest = c->head.opened;
+    uint64_t home, oldest = c->head.opened, count = read_window(c, key, window, &home);
     *room = -1;
-    if (weir_read_at(c->table, entry_at(home), window, (size_t)count * sizeof *window) < 0)
-        return -1;
     for (uint64_t i = 0; i < count; i++) {
         if (window[i].key == key) {
             if (window[i].opened < c->head.opened)
@@ -123,6 +153,8 @@ static int64_t insert(struct weir_disk_cache *c, uint64_t key)
     if (rc < 0)
         fail(c, rc == -EAGAIN ? -EBUSY : rc);
     slot = rc < 0 ? -1 : find(c, key, &room); /* others may have inserted it */
+    if (rc == 0 && slot < 0 && room < 0)
+        room = find_damaged(c, key);
     if (rc == 0 && slot < 0 && room >= 0) {
         const struct weir_disk_entry entry = {key, c->head.opened};
         write_table(c, words_at(c, (uint64_t)room, 0), missing, sizeof missing);

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/option.h"
 #include "base/shortage.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "origin/disk_cache_priv.h"
 #include "origin/s3_sign.h"
@@ -83,8 +84,13 @@ static uint64_t check_of(const struct weir_disk_head *head)
     return weir_hash64(head, offsetof(struct weir_disk_head, check));
 }
 
-/* Reads the head. Returns 1; 0 if there is none yet; or a negative code. */
-static int read_head(int table, struct weir_disk_head *head, const char *folder, struct weir_err *err)
+static off_t table_bytes(uint64_t slots)
+{
+    return (off_t)(WEIR_DISK_HEAD + slots * (SLOT_BYTES - WEIR_DISK_SEGMENT));
+}
+
+/* Reads the head. Returns 1; 0 if there is none yet, or the table is damaged; or a negative code. */
+static int read_head(int table, struct weir_disk_head *head, bool *damaged, const char *folder, struct weir_err *err)
 {
     static const struct weir_disk_head none;
     struct stat st;
@@ -94,9 +100,11 @@ static int read_head(int table, struct weir_disk_head *head, const char *folder,
         return weir_err_set(err, rc, "--cache %s: cannot be read: %s", folder, strerror(-rc));
     if (memcmp(head, &none, sizeof none) == 0) /* a new file, or its creator was killed */
         return 0;
-    bool ours = rc == 0 && memcmp(head->magic, magic, sizeof magic) == 0 && head->check == check_of(head);
-    if (ours && head->slots > 0 && head->slots <= SIZE_MAX_BYTES / SLOT_BYTES)
-        return 1;
+    if (rc == 0 && memcmp(head->magic, magic, sizeof magic) == 0) {
+        bool fits = head->check == check_of(head) && head->slots > 0 && head->slots <= SIZE_MAX_BYTES / SLOT_BYTES;
+        *damaged = !fits || st.st_size != table_bytes(head->slots);
+        return !*damaged;
+    }
     return weir_err_set(err, -EINVAL,
                         "--cache %s: weir-cache.table is not the table of a cache of this version; remove it, or "
                         "choose another folder",
@@ -113,8 +121,8 @@ static int make_head(struct weir_disk_cache *c, uint64_t size, const char *folde
     c->head = (struct weir_disk_head){.slots = size / SLOT_BYTES ? size / SLOT_BYTES : 1};
     memcpy(c->head.magic, magic, sizeof magic);
     int rc = getrandom(c->head.secret, sizeof c->head.secret, 0) == (ssize_t)sizeof c->head.secret ? 0 : -EIO;
-    off_t table_bytes = (off_t)(WEIR_DISK_HEAD + c->head.slots * (SLOT_BYTES - WEIR_DISK_SEGMENT));
-    if (rc == 0 && (ftruncate(c->data, 0) != 0 || ftruncate(c->table, 0) != 0 || ftruncate(c->table, table_bytes) != 0))
+    if (rc == 0 && (ftruncate(c->data, 0) != 0 || ftruncate(c->table, 0) != 0 ||
+                    ftruncate(c->table, table_bytes(c->head.slots)) != 0))
         rc = -errno;
     return rc < 0 ? weir_err_set(err, rc, "--cache %s: cannot be created: %s", folder, strerror(-rc)) : 0;
 }
@@ -137,14 +145,20 @@ static int check_limit(const struct weir_disk_cache *c, const char *folder, stru
 /* Called with the head locked. */
 static int use_head(struct weir_disk_cache *c, uint64_t size, const char *folder, struct weir_err *err)
 {
-    int rc = read_head(c->table, &c->head, folder, err);
+    bool damaged = false;
+    int rc = read_head(c->table, &c->head, &damaged, folder, err);
     bool exists = rc == 1, fits = exists && (size == 0 || c->head.slots == size / SLOT_BYTES);
     if (rc < 0)
         return rc;
+    if (damaged && weir_disk_lock(c->table, WEIR_DISK_LOCK_USE, F_WRLCK, false) < 0)
+        return weir_err_set(err, -EBUSY, "--cache %s: its table is damaged, and other processes use it; end them",
+                            folder);
     if (!fits && weir_disk_lock(c->table, WEIR_DISK_LOCK_USE, F_WRLCK, false) < 0)
         return weir_err_set(err, -EBUSY, "--cache %s: other processes use it with a size of %s; use the same size",
                             folder, weir_size((double)c->head.slots * SLOT_BYTES).text);
     rc = fits ? 0 : make_head(c, size, folder, err);
+    if (rc == 0 && damaged)
+        weir_notice("--cache %s: its table is damaged, so the cache begins anew", folder);
     rc = rc < 0 ? rc : check_limit(c, folder, err);
     if (rc < 0)
         return rc;

@@ -40,6 +40,7 @@ struct weir_disk_cache {
     struct weir_disk_head head;
     pthread_mutex_t inserting;
     _Atomic int error;
+    _Atomic bool noticed; /* damage of the table was reported */
     _Atomic uint64_t read_bytes, stored_bytes, full_bytes, damaged_blocks;
 };
 

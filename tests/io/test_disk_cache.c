@@ -1,5 +1,6 @@
 /* The cache on disk: whatever happens to its files, a read returns the right bytes or none. */
 #include "base/files.h"
+#include "base/terminal.h"
 #include "origin/disk_cache.h"
 
 #include <criterion/criterion.h>
@@ -277,8 +278,73 @@ Test(disk_cache, other_files_are_not_touched)
     write_file(table_path, zeros, sizeof zeros); /* as after a power failure */
     cache = open_text(text);
     weir_disk_cache_close(&cache);
-    damage(table_path, 20);
+    damage(table_path, 3);
     refuse(text, -EINVAL, "is not the table of a cache");
+}
+
+static int notices;
+static char notice[200];
+
+static void note(const char *said)
+{
+    notices++;
+    snprintf(notice, sizeof notice, "%s", said);
+}
+
+/* Stores a file, and returns whether the cache has it. */
+static bool keeps(struct weir_disk_cache *cache, int number)
+{
+    store(cache, number, LONG, 0, LONG);
+    return load(cache, number, LONG, 0, LONG) == LONG;
+}
+
+Test(disk_cache, a_damaged_head_or_a_cut_table_begins_anew)
+{
+    struct stat st;
+    struct weir_disk_cache *cache = open_text(text);
+    weir_notice_set(note);
+    for (int i = 0; i < 3; i++) {
+        cr_assert(keeps(cache, 1));
+        weir_disk_cache_close(&cache);
+        cr_assert_eq(stat(table_path, &st), 0);
+        if (i < 2)
+            damage(table_path, i == 0 ? 20 : 60); /* the number of slots; the checksum */
+        else
+            cr_assert_eq(truncate(table_path, st.st_size / 2), 0);
+        cache = open_text(text);
+        cr_assert_eq(notices, i + 1);
+        cr_assert(strstr(notice, "damaged") && strstr(notice, "anew"), "%s", notice);
+        cr_assert_eq(load(cache, 1, LONG, 0, LONG), 0u);
+    }
+    cr_assert(keeps(cache, 1));
+    weir_disk_cache_close(&cache);
+    cache = open_text(text);
+    cr_assert_eq(load(cache, 1, LONG, 0, LONG), (size_t)LONG);
+    cr_assert_eq(notices, 3);
+    weir_disk_cache_close(&cache);
+}
+
+/* Entries that no process can have written would otherwise never give up their slots. */
+Test(disk_cache, damaged_entries_are_replaced)
+{
+    static uint8_t ones[1 << 16];
+    struct stat st;
+    struct weir_disk_cache *cache = open_text(text);
+    weir_notice_set(note);
+    weir_disk_cache_close(&cache);
+    memset(ones, 0xff, sizeof ones);
+    int fd = open(table_path, O_RDWR);
+    cr_assert(fd >= 0 && fstat(fd, &st) == 0);
+    for (off_t at = 4096; at < st.st_size; at += (off_t)sizeof ones)
+        cr_assert_gt(
+            pwrite(fd, ones, st.st_size - at < (off_t)sizeof ones ? (size_t)(st.st_size - at) : sizeof ones, at), 0);
+    close(fd);
+    cache = open_text(text);
+    for (int i = 0; i < 4; i++)
+        cr_assert(keeps(cache, i), "%d", i);
+    cr_assert_eq(counts_of(cache).full_bytes, 0u);
+    cr_assert_eq(notices, 1);
+    weir_disk_cache_close(&cache);
 }
 
 Test(disk_cache, sizes_are_checked)
