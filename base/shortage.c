@@ -66,7 +66,8 @@ const char *weir_write_advice(int code)
         return "specify a file, not a folder";
     if (code == -ENXIO)
         return "start the program that reads this FIFO first";
-    return "choose a file in a writable folder";
+    const char *advice = weir_machine_advice(code);
+    return advice ? advice : "choose a file in a writable folder";
 }
 
 int weir_no_memory(struct weir_err *err)

@@ -1,3 +1,4 @@
+#include "base/shortage.h"
 #include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
 #include "datasets/hdf5/h5_read.h"
@@ -24,6 +25,8 @@ static void note_unreadable(struct weir_h5 *h5, const char *name)
  * library's reason, or "". */
 static int unreadable(const char *name, const char *why, int rc, struct weir_err *err)
 {
+    if (rc == -ENOMEM)
+        return weir_no_memory(err);
     bool version = strstr(why, "bad version number");
     return weir_err_set(err, rc, "attribute %s, or another attribute of the file's root, cannot be read%s%s%s; %s",
                         name, *why ? " (HDF5: " : "", why, *why ? ")" : "",

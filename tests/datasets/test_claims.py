@@ -127,17 +127,19 @@ INFO = {"codebase_version": "v2.1", "fps": 10, "total_episodes": 1, "total_frame
 COLUMNS = (b"observation.state", b"action")
 
 
-def lerobot(path, parquet=None, **texts):
-    """Writes a dataset of version 2.1. parquet: parts of its file; texts: the contents of files of meta/."""
+def lerobot(path, parquet=None, n=1, **texts):
+    """Writes a dataset of version 2.1 with n episodes. parquet: parts of their files; texts: parts of files in meta/."""
     rows = 10
-    meta = {"info": json.dumps(INFO), "tasks": '{"task_index": 0, "task": "a"}\n',
-            "episodes": '{"episode_index": 0, "tasks": ["a"], "length": 10}\n'}
+    info = dict(INFO, total_episodes=n, total_frames=n * rows)
+    meta = {"info": json.dumps(info), "tasks": '{"task_index": 0, "task": "a"}\n',
+            "episodes": "".join(f'{{"episode_index": {i}, "tasks": ["a"], "length": {rows}}}\n' for i in range(n))}
     for name in sorted(set(meta) | set(texts)):
         parts = texts.get(name, (meta.get(name),))
         write(f"{path}/meta/{name}.json{'' if name == 'info' else 'l'}", *parts)
     if parquet is None:
         parquet = pages_of(FLOAT, rows, page(rows, 4 * rows, 4 * rows) + b"\0\0\0\0" * rows)
-    write(f"{path}/data/chunk-000/episode_000000.parquet", *parquet)
+    for i in range(n):
+        write(f"{path}/data/chunk-000/episode_{i:06d}.parquet", *parquet)
     return [path]
 
 

@@ -19,10 +19,10 @@ import sys
 import tempfile
 
 TIMEOUT_S = 120
-BLAMES = re.compile("repair|remove|damaged|corrupt|not an HDF5 file|truncated|record it again|is it complete|is it incomplete|is the file complete|correct the file|makes no sense|invalid")
+BLAMES = re.compile("repair|remove|damaged|corrupt|not an HDF5 file|truncated|record it again|is it complete|is it incomplete|is the file complete|correct the file|makes no sense|invalid|copy it again|copy the file again|write it again")
 SAYS = {"alloc": "memory", "read": "Input/output error", "open": "ulimit -n", "thread": "ulimit -u", "fork": "ulimit -u",
         "walk": "Input/output error"}
-FORMATS = ("act-jpeg", "astrobench", "robomimic-gzip", "library")
+FORMATS = ("act-jpeg", "astrobench", "robomimic-gzip", "library", "lerobot")
 
 
 def options():
@@ -70,6 +70,10 @@ def make(weir, folder, data):
     if data == "library":
         through_library(weir, path)
         return path
+    if data == "lerobot":
+        sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "datasets"))
+        import test_claims
+        return test_claims.lerobot(path, n=2)[0]
     if data in ("zarr", "lmdb"):
         subprocess.run([weir, "convert", make(weir, folder, "act-jpeg"), f"{path}.{data}", "--to", data], check=True,
                        capture_output=True)
@@ -152,6 +156,7 @@ def plans(o):
     quick = (("act-jpeg", "2", "fail", ["alloc"], 23), ("astrobench", "0", "skip", ["alloc"], 67),
              ("robomimic-gzip", "0", "fail", ["alloc"], 47), ("library", "2", "substitute", ["alloc"], 67),
              ("act-jpeg", "0", "fail", ["open", "read", "thread", "fork", "walk"], 13),
+             ("lerobot", "0", "fail", ["alloc"], 7),
              ("act-jpeg", "2", "skip", ["open", "read", "thread"], 29))
     found = [argparse.Namespace(**dict(vars(o), data=[data], workers=[workers], on_error=on_error, calls=calls,
                                        stride=stride)) for data, workers, on_error, calls, stride in quick]
