@@ -5,7 +5,8 @@ import os
 import sys
 import threading
 
-from . import _metrics, _watch_children, _watch_library, _watch_live, _watch_loop, _watch_trial, _watch_worker
+from . import (_metrics, _watch_children, _watch_library, _watch_live, _watch_loop, _watch_static, _watch_trial,
+               _watch_worker)
 from ._watch_hooks import call_cost_ns
 from ._watch_loader import Watched
 from ._watch_other import wrapper
@@ -120,8 +121,7 @@ class Session:
             return watched
 
     def _name(self, loader, iterable):
-        dataset = loader if iterable else loader.dataset
-        name = type(dataset).__name__
+        name = _watch_static.name_of(type(loader if iterable else _watch_static.attributes(loader).get("dataset")))
         same = sum(each.name.split(" #")[0] == name for each in self.loaders)
         return "{} #{}".format(name, same + 1) if same else name
 
@@ -264,7 +264,6 @@ class Session:
         except OSError as error:
             warn("--json {}: {}".format(path, error.strerror))
 
-
     def _write_pages(self):
         """The loaders of a page, the one that is waited for most last: it is the one that is unfolded."""
         pages = {}
@@ -366,11 +365,12 @@ def watch(loader, *, every=1, log=None, html=None, headroom=False, serve=None, p
     options = Options(every, log, headroom, serve=serve, prometheus=prometheus, html=html)
     if not isinstance(name, (str, type(None))):
         raise TypeError("name must be a str, not {!r}".format(name))
-    if type(loader).__module__.split(".")[0] == "weir" and hasattr(loader, "verdict"):
+    kind = type(loader)
+    if _watch_static.module_of(kind).startswith("weir.") and _watch_static.in_class(kind, "verdict") is not None:
         raise TypeError("weir.watch: a weir.Loader measures itself: print(loader.table())")
     inner = _data_loader(loader)
-    if inner is None and not hasattr(loader, "__iter__") and not hasattr(loader, "__next__"):
-        raise TypeError("weir.watch needs a DataLoader or another iterable, not {!r}".format(loader))
+    if inner is None and all(_watch_static.in_class(kind, name) is None for name in ("__iter__", "__next__")):
+        raise TypeError("weir.watch needs a DataLoader or another iterable, not {}".format(_watch_static.full_name(loader)))
     if inner is not None:
         _watch_inner(inner, options, name)
         return loader
@@ -400,15 +400,17 @@ def _watch_inner(inner, options, name):
         known.change(options, name)
     else:
         known = here.add(inner, options, name, line=line_of_program())
-    if known is not None and getattr(inner, "_iterator", None) is not None and inner.num_workers > 0:
+    if known is not None and _watch_static.attributes(inner).get("_iterator") is not None \
+            and _watch_loop.workers_of(inner) > 0:
         known.began_late()
 
 
 def _data_loader(loader):
-    """The DataLoader that is watched: itself, or the one in a wrapper of Lightning Fabric; None for other iterables."""
-    module = sys.modules.get("torch.utils.data")
-    for each in (loader, getattr(loader, "_dataloader", None)) if module is not None else ():
-        if isinstance(each, module.DataLoader):
+    """The DataLoader that is watched: itself, or the one in a wrapper of Lightning Fabric or Accelerate; None for other
+    iterables."""
+    module, own = sys.modules.get("torch.utils.data"), _watch_static.attributes(loader)
+    for each in (loader, own.get("_dataloader"), own.get("base_dataloader")) if module is not None else ():
+        if _watch_static.is_a(each, module.DataLoader) and "dataset" in _watch_static.attributes(each):
             return each
     return None
 

@@ -1,21 +1,21 @@
 """Times a batch, its items and its collate function, by putting private stand-ins into torch's fetcher.
 
 The dataset itself, get_worker_info().dataset and loader.dataset remain the program's own objects."""
-import operator
+import sys
 import threading
+import types
+
+from ._watch_static import attribute, in_class, is_a, parts_of
 
 COLLATE = "06_collate"
 
 
 def _index_of(index):
     """A sample's index as a number; -1 if it is not one."""
-    if type(index) is int:
-        return index if 0 <= index < 2**63 else -1
-    try:
-        number = operator.index(index)
-    except Exception:  # a path, a tuple, anything
-        return -1
-    return number if 0 <= number < 2**63 else -1
+    generic = getattr(sys.modules.get("numpy"), "integer", None)
+    if generic is not None and is_a(index, generic):
+        index = generic.item(index)
+    return index if type(index) is int and 0 <= index < 2**63 else -1
 
 
 class _Dataset:
@@ -33,7 +33,18 @@ class _Dataset:
             self._weir_end()
 
     def __getattr__(self, name):
-        return getattr(self.__dict__["_weir"], name)
+        found = getattr(self.__dict__["_weir"], name)
+        return self._weir_timed(found) if name == "__getitems__" and type(found) is types.MethodType else found
+
+    def _weir_timed(self, getitems):
+        def timed(indices):
+            first = parts_of(indices, 1)
+            self._weir_begin(_index_of(first[0]) if first else -1)
+            try:
+                return getitems(indices)
+            finally:
+                self._weir_end()
+        return timed
 
     def __len__(self):
         return len(self._weir)
@@ -60,30 +71,15 @@ class _Iterator:
         return getattr(self.__dict__["_weir"], name)
 
 
-def _getitems(self, indices):
-    self._weir_begin(_index_of(indices[0]) if len(indices) else -1)
-    try:
-        return self._weir.__getitems__(indices)
-    finally:
-        self._weir_end()
-
-
-def _state_dict(self, *args, **keywords):
-    return self._weir.state_dict(*args, **keywords)
-
-
-def _load_state_dict(self, *args, **keywords):
-    return self._weir.load_state_dict(*args, **keywords)
-
-
-# torchdata looks for these two in the class of the object (typing.Protocol).
-_OPTIONAL = {"__getitems__": _getitems, "state_dict": _state_dict, "load_state_dict": _load_state_dict}
+# torchdata looks for these two in the class of the object (typing.Protocol), and then reads them.
+_OPTIONAL = {name: property(lambda self, name=name: getattr(self._weir, name)) for name in ("state_dict", "load_state_dict")}
 _classes = {}
 
 
 def _stand_in(base, value, library):
     """A stand-in that has an optional method if the object has it."""
-    names = tuple(name for name in _OPTIONAL if callable(getattr(value, name, None)))
+    names = tuple(name for name in _OPTIONAL
+                  if in_class(type(value), name) is not None or attribute(value, name) is not None)
     made = _classes.get((base, names))
     if made is None:
         made = _classes[base, names] = type(base.__name__, (base,), {name: _OPTIONAL[name] for name in names})
@@ -139,7 +135,7 @@ class Fetcher:
         items = 0
         try:
             data = self._fetcher.fetch(possibly_batched_index)
-            items = len(possibly_batched_index) if isinstance(possibly_batched_index, (list, tuple)) else 1
+            items = len(parts_of(possibly_batched_index)) if is_a(possibly_batched_index, list, tuple) else 1
             return data
         finally:
             library.batch_end(items)

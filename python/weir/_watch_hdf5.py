@@ -4,20 +4,10 @@ Forked workers share the position of such a file, and the library's cache of it:
 import sys
 import types
 
+from ._watch_static import attributes, is_a, parts_of
+
 _DEEP, _MOST = 3, 256  # levels of objects, and objects, that are looked at
 _CLOSED = (type, types.ModuleType, types.FunctionType, str, bytes, int, float)
-
-
-def _parts(value):
-    """The objects in a container or among the attributes of an object."""
-    if isinstance(value, dict):
-        return list(value.values())
-    if isinstance(value, (list, tuple)):
-        return list(value[:_MOST])
-    try:
-        return list(object.__getattribute__(value, "__dict__").values())
-    except AttributeError:
-        return []
 
 
 def opened_before(dataset):
@@ -28,9 +18,11 @@ def opened_before(dataset):
     for _ in range(_DEEP if kinds else 0):
         following = []
         for value in level:
-            following += [part for part in _parts(value) if not isinstance(part, _CLOSED) and id(part) not in seen]
+            parts = parts_of(value, _MOST)  # in a container, or among the attributes of an object
+            following += [part for part in (list(attributes(value).values()) if parts is None else parts)
+                          if not is_a(part, *_CLOSED) and id(part) not in seen]
             seen.update(map(id, following))
-        if any(issubclass(type(value), kinds) and bool(value) for value in following):
+        if any(is_a(value, *kinds) and kinds[0].__bool__(value) for value in following):
             return True
         level = following[:_MOST]
     return False

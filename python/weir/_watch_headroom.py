@@ -9,7 +9,7 @@ import random
 import resource
 import sys
 
-from . import _watch_loop
+from ._watch_static import attributes, first_size, in_class, module_of, name_of, sizes_of
 from ._watch_warn import warn
 
 MOST, _LEAST = 32, 4       # batches in a window
@@ -23,18 +23,18 @@ _KNOWN = ("SequentialSampler", "RandomSampler", "WeightedRandomSampler", "Subset
 
 
 def is_known(sampler):
-    """Whether a sampler is torch's own. The length of any other one can have side effects."""
+    """Whether a sampler is torch's own."""
     kind = type(sampler)
-    if kind.__name__ not in _KNOWN or not kind.__module__.startswith("torch.utils.data"):
+    if name_of(kind) not in _KNOWN or not module_of(kind).startswith("torch.utils.data"):
         return False
-    return kind.__name__ != "BatchSampler" or is_known(sampler.sampler)
+    return name_of(kind) != "BatchSampler" or is_known(sampler.sampler)
 
 
 def _draws_from_own_generator(sampler):
     """Whether a RandomSampler draws from the program's generator again and again."""
-    sampler = getattr(sampler, "sampler", sampler)
-    return type(sampler).__name__ == "RandomSampler" and getattr(sampler, "generator", None) is not None and \
-        (sampler.replacement or sampler.num_samples > len(sampler.data_source))
+    own = attributes(attributes(sampler).get("sampler", sampler))
+    return is_known(sampler) and own.get("generator") is not None and \
+        (own.get("replacement") is True or own.get("_num_samples") is not None)
 
 
 def random_states():
@@ -43,21 +43,6 @@ def random_states():
     state = numpy.random.get_state() if hasattr(numpy, "random") else None
     return (torch.get_rng_state().numpy().tobytes() if hasattr(torch, "get_rng_state") else None, random.getstate(),
             state and (state[1].tobytes(), state[2:]))
-
-
-def parts_of(batch, found):
-    """The sizes of a batch's tensors and arrays, in bytes."""
-    if hasattr(batch, "nbytes") and hasattr(batch, "shape"):
-        found.append(int(batch.nbytes))
-    elif hasattr(batch, "element_size"):  # a tensor of an old torch
-        found.append(batch.element_size() * batch.nelement())
-    elif isinstance(batch, dict):
-        for each in batch.values():
-            parts_of(each, found)
-    elif isinstance(batch, (list, tuple)):
-        for each in batch:
-            parts_of(each, found)
-    return found
 
 
 def free_bytes(shared):
@@ -78,7 +63,7 @@ def free_bytes(shared):
 
 def most_held(batch):
     """How many batches like this may be held back."""
-    parts = parts_of(batch, [])
+    parts = sizes_of(batch, [])
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     most = MOST if files == resource.RLIM_INFINITY or not parts else min(MOST, files // 4 // len(parts))
     return most if not sum(parts) else min(most, free_bytes(True) // sum(parts))
@@ -112,9 +97,9 @@ class Headroom:
             return None
         if workers == 0:
             self.refuse("with num_workers=0 the loop loads each batch itself")
-        elif hasattr(iterator, "state_dict"):
+        elif in_class(type(iterator), "state_dict") is not None:
             self.refuse("the loader's state_dict would be ahead of training; use a DataLoader")
-        elif not hasattr(iterator, "_tasks_outstanding"):
+        elif "_tasks_outstanding" not in attributes(iterator):
             self.refuse("unsupported torch version")
         elif self.complete is False and iterator._persistent_workers:
             self.refuse("the loop ends epochs early, and persistent workers would be ahead of it")
@@ -182,7 +167,7 @@ class Epoch:
         try:
             batch = step(iterator)
             self.delivered += 1
-            items = requests.size or _watch_loop.first_size(batch)
+            items = requests.size or first_size(batch)
             for _ in range(how_many):
                 try:
                     self.held.append((step(iterator), None))
@@ -213,7 +198,7 @@ class Epoch:
             self.watched.request_end(0)
             raise error
         self.delivered += 1
-        self.watched.request_end(requests.size or _watch_loop.first_size(batch))
+        self.watched.request_end(requests.size or first_size(batch))
         return batch
 
     def end(self, complete):
@@ -225,13 +210,14 @@ class Epoch:
 
 
 class LoaderEpoch(Epoch):
-    """An epoch of a DataLoader's worker processes."""
+    """An epoch of a DataLoader's worker processes. How many batches it has shows when one has ended: a length of the
+    program's own class is not asked for."""
 
     def __init__(self, headroom, iterator):
         super().__init__(headroom)
         is_map = iterator._dataset_kind == 0
         self.observes = is_map and not is_known(iterator._index_sampler)
-        self.batches = headroom.observed if self.observes else len(iterator._index_sampler) if is_map else None
+        self.batches = headroom.observed if is_map and headroom.observed else None
         self.is_first = iterator._persistent_workers and not headroom.complete
 
     def room(self, iterator):
@@ -243,6 +229,8 @@ class LoaderEpoch(Epoch):
     def end(self, complete):
         super().end(complete)
         self.headroom.complete = complete
+        if complete and not self.headroom.refused:
+            self.headroom.observed = self.delivered
 
     def step(self, requests, iterator, step):
         """An unknown sampler must not draw random numbers."""
@@ -251,36 +239,41 @@ class LoaderEpoch(Epoch):
         before = random_states()
         try:
             return requests.ordinary(iterator, step)
-        except StopIteration:
-            self.headroom.observed = self.delivered
-            raise
         finally:
             if random_states() != before:
                 self.headroom.refuse("the sampler draws from a global random generator during the epoch")
 
 
 class Replay:
-    """An epoch of a throw-away run: its first batch again and again."""
+    """An epoch of a throw-away run: its first batch again and again, as often as the sampler has indexes for one."""
 
     def __init__(self, watched, iterator):
         self.watched, self.batch, self.left = watched, None, None
-        self.is_map = getattr(iterator, "_dataset_kind", 1) == 0
+        self.is_map = attributes(iterator).get("_dataset_kind", 1) == 0
 
     def next(self, requests, iterator, step):
         if self.batch is None:
             self.batch = requests.ordinary(iterator, step)
-            self.left = len(iterator._index_sampler) - 1 if self.is_map else 200
+            self.left = attributes(iterator).get("_tasks_outstanding", 0) if self.is_map else 200
             self.watched.library.headroom(self.watched.number, 1)
             return self.batch
-        if self.left <= 0:
+        if not self._has_next(iterator):
             self.watched.library.headroom(self.watched.number, 0)
             self.watched.request_begin(-1, -1, -1)
             self.watched.request_end(0)
             raise StopIteration
-        self.left -= 1
         self.watched.request_begin(-1, 1, -1)
-        self.watched.request_end(requests.size or _watch_loop.first_size(self.batch))
+        self.watched.request_end(requests.size or first_size(self.batch))
         return self.batch
+
+    def _has_next(self, iterator):
+        if self.left > 0:
+            self.left -= 1
+            return True
+        try:
+            return self.is_map and (iterator._next_index(), True)[1]
+        except StopIteration:
+            return False
 
     def end(self, complete):
         pass

@@ -2,7 +2,6 @@
 
 A timed function passes arguments, results and exceptions through. Without a slot of its thread, timing does nothing."""
 import functools
-import os
 import sys
 import threading
 import time
@@ -10,6 +9,7 @@ import types
 
 from . import _watch_import, _watch_table
 from ._watch_library import INCLUSIVE, WORK
+from ._watch_static import attribute, attributes, is_a, module_of, name_of, names_path, path_of
 
 _UNTIMED_FOLDERS = (b"/proc/", b"/sys/", b"/dev/")
 _CODE = (b".py", b".pyc", b".pyi")  # read for tracebacks and warnings, and by imports
@@ -37,29 +37,21 @@ class _Builtin:
         return repr(self.__wrapped__)
 
 
-def _path_of(value):
-    """A file's path as bytes; None for anything else."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape")
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, os.PathLike):
-        return os.fsencode(value)
-    return None
-
-
 def _hdf5_path(dataset):
-    return sys.modules["h5py"].h5f.get_name(dataset.id)
+    return sys.modules["h5py"].h5f.get_name(attributes(dataset)["_id"])
 
 
 def _zarr_path(array):
-    store = array.store
-    return _path_of(getattr(store, "path", None) or getattr(store, "root", None))
+    store = array.store if module_of(type(array)).startswith("zarr.") else None
+    return path_of(attribute(store, "path") or attribute(store, "root"))
 
 
-def _is_data(path):
-    return path is not None and not path.startswith(_UNTIMED_FOLDERS) and not path.endswith(_CODE) \
-        and b".dist-info/" not in path
+def _is_data(file):
+    """Whether this names a file of data: not a number, and no file of the system or of Python."""
+    path = path_of(file)
+    if path is None:  # a path of the program's own class is not asked for its name
+        return names_path(file)
+    return not path.startswith(_UNTIMED_FOLDERS) and not path.endswith(_CODE) and b".dist-info/" not in path
 
 
 class Hooks:
@@ -104,7 +96,7 @@ class Hooks:
             if zone < 0 or outer == zone:  # no slot, or a part of a call that is timed
                 return original(*args, **keywords)
             if position is not None and len(args) > position:
-                name = _path_of(args[position])
+                name = path_of(args[position])
                 if name is not None:
                     path(name)
             if outer is not None:
@@ -122,8 +114,7 @@ class Hooks:
         timed = self._call(original, stage, position)
 
         def timed_open(file, mode="r", *args, **keywords):
-            if self.fetching != threading.get_ident() or not isinstance(mode, str) or mode.strip("rbtU") \
-                    or not _is_data(_path_of(file)):
+            if self.fetching != threading.get_ident() or type(mode) is not str or mode.strip("rbtU") or not _is_data(file):
                 return original(file, mode, *args, **keywords)
             return timed(file, mode, *args, **keywords)
         return timed_open
@@ -132,7 +123,7 @@ class Hooks:
         timed = self._call(original, stage, position)
 
         def call(*args, **keywords):
-            names = len(args) <= position or _path_of(args[position]) is not None
+            names = len(args) <= position or names_path(args[position])
             return (timed if names else original)(*args, **keywords)
         return call
 
@@ -140,7 +131,7 @@ class Hooks:
         begin, end, number = self._library.begin, self._library.end, self.number
 
         def timed(self, *args, **keywords):
-            name = type(self).__name__
+            name = name_of(type(self))
             zone = number(stage + " " + name, INCLUSIVE if name in _CONTAINERS else WORK)
             if zone < 0:
                 return original(self, *args, **keywords)
@@ -155,7 +146,7 @@ class Hooks:
         timed = self._call(original, stage, position)
 
         def load(self, *args, **keywords):
-            return (timed if getattr(self, "tile", None) else original)(self, *args, **keywords)
+            return (timed if attribute(self, "tile") else original)(self, *args, **keywords)
         return load
 
     def _reads_from(self, path_of):
@@ -176,8 +167,7 @@ class Hooks:
 
     def _replace(self, owner, name, stage, way, position):
         original = vars(owner).get(name) if isinstance(owner, type) else getattr(owner, name, None)
-        if original is None or not callable(original) or isinstance(original, (_Builtin, type)) \
-                or getattr(original, "_weir_timed", False):
+        if original is None or not callable(original) or is_a(original, _Builtin, type) or attribute(original, "_weir_timed"):
             return
         known = self._timed.get(id(original))
         if known is None:
@@ -245,11 +235,9 @@ class Hooks:
         """Replaces references to the originals in the namespaces of all modules (from cv2 import imdecode)."""
         done = {(id(owner), name) for owner, _, name, _, _ in self._places}
         for module in list(sys.modules.values()):
-            try:  # without the __getattribute__ of modules that are loaded when an attribute is read
-                names = object.__getattribute__(module, "__dict__")
-            except AttributeError:
-                continue
-            if not isinstance(module, types.ModuleType) or str(names.get("__name__")).startswith("weir."):
+            names = attributes(module)  # some modules are loaded when an attribute is read
+            name = names.get("__name__")
+            if not is_a(module, types.ModuleType) or (type(name) is str and name.startswith("weir.")):
                 continue
             for name, value in list(names.items()):
                 known = self._timed.get(id(value))

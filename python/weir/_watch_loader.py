@@ -4,18 +4,13 @@ import sys
 import threading
 import weakref
 
-from . import _watch_headroom, _watch_library, _watch_loop, _watch_trial, _watch_worker
+from . import _watch_headroom, _watch_library, _watch_loop, _watch_static, _watch_trial, _watch_worker
 from ._watch_hdf5 import opened_before
 from ._watch_ranks import Ranks, first_rank, ranks
 from ._watch_warn import failed, never_fails, printed, warn
 
 
 _REPLAYS = 2  # watch_read.h
-
-
-def _type_name(value):
-    kind = value if isinstance(value, type) or hasattr(value, "__qualname__") else type(value)
-    return "{}.{}".format(getattr(kind, "__module__", ""), getattr(kind, "__qualname__", "?"))
 
 
 def _reference(value):
@@ -71,7 +66,7 @@ class Watched:
 
     def attach(self, loader):
         self._first = self._loader = _reference(loader)
-        self._dataset = _reference(getattr(loader, "dataset", loader))
+        self._dataset = _reference(loader if self.iterable else _watch_static.attributes(loader).get("dataset"))
         self._kind = self._signature(loader)
         self._iterated = False
         if self.headroom is not None:
@@ -79,9 +74,9 @@ class Watched:
 
     @staticmethod
     def _signature(loader):
-        parts = [loader] + [getattr(loader, name, None) for name in ("dataset", "collate_fn")]
-        return [_type_name(part) for part in parts] + [repr(getattr(loader, name, None))
-                                                       for name in ("batch_size", "num_workers")]
+        own = _watch_static.attributes(loader)
+        return [_watch_static.full_name(part) for part in (loader, own.get("dataset"), own.get("collate_fn"))] + [
+            _watch_static.number(own.get(name)) for name in ("batch_size", "num_workers")]
 
     def is_of(self, loader):
         return self._loader() is loader
@@ -92,8 +87,10 @@ class Watched:
         if self._first() is not loader:
             if self.iterable or (self._iterated and self._loader() is not None):
                 return False
-            dataset = self._dataset() or getattr(self._loader(), "dataset", None)
-            if dataset is None or getattr(loader, "dataset", None) is not dataset:
+            dataset = self._dataset()
+            if dataset is None:
+                dataset = _watch_static.attributes(self._loader()).get("dataset")
+            if dataset is None or _watch_static.attributes(loader).get("dataset") is not dataset:
                 return False
         self._loader = _reference(loader)
         return True
@@ -121,23 +118,18 @@ class Watched:
             self.library.set_text(self.session.segment, self.number, key.encode(), str(value).encode("utf-8", "replace"))
 
     def _settings(self, loader):
+        own = _watch_static.attributes(loader)
         for key in ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers", "batch_size", "in_order"):
-            value = getattr(loader, key, None)
-            if isinstance(value, (int, float)):
-                self._set(key, value)
-        is_iterable = getattr(loader, "_dataset_kind", 0) == 1
-        self._set("iterable", is_iterable)
-        sampler = getattr(loader, "_index_sampler", None)
-        if not is_iterable and _watch_headroom.is_known(sampler):
-            self._set("dataset_length", _length(loader.dataset))
-            self._set("batches_per_epoch", _length(sampler))
-        self._set_text("dataset", _type_name(loader.dataset))
-        self._set_text("collate", _type_name(loader.collate_fn))
-        self._set_text("sampler", _type_name(loader.sampler))
+            self._set(key, _watch_static.number(own.get(key)))
+        dataset = own.get("dataset")
+        self._set("iterable", own.get("_dataset_kind", 0) == 1)
+        self._set("dataset_length", len(dataset) if type(dataset) in (list, tuple, range) else None)
+        for key, name in (("dataset", "dataset"), ("collate", "collate_fn"), ("sampler", "sampler")):
+            self._set_text(key, _watch_static.full_name(own.get(name)))
         self._set_text("torch_version", getattr(sys.modules.get("torch"), "__version__", ""))
-        if loader.num_workers > 0:
-            self._set_text("start_method", _start_method(loader))
-            if getattr(loader, "_iterator", None) is None and opened_before(loader.dataset):  # workers are created now
+        if _watch_loop.workers_of(loader) > 0:
+            self._set_text("start_method", _start_method(own.get("_DataLoader__multiprocessing_context")))
+            if own.get("_iterator") is None and opened_before(dataset):  # workers are created now
                 self._set("hdf5_opened", 1)
 
     # ---- the loop ----
@@ -171,7 +163,7 @@ class Watched:
     @never_fails
     def epoch_began(self, loader):
         if not self._iterated and not self.iterable:
-            self.names = _watch_trial.names_of(loader.dataset)
+            self.names = _watch_trial.names_of(_watch_static.attributes(loader).get("dataset"))
         self._iterated = True
         self._on_thread()
         if not self.iterable:
@@ -311,17 +303,10 @@ class Watched:
         return self._lines.read()
 
 
-def _length(value):
-    try:
-        return len(value)
-    except Exception:  # a dataset without a length, or one that cannot tell it now
-        return None
-
-
-def _start_method(loader):
+def _start_method(context):
+    """The name of a context of multiprocessing, or of the default one."""
     import multiprocessing
-    context = getattr(loader, "multiprocessing_context", None) or multiprocessing
-    try:
-        return context.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
-    except (AttributeError, TypeError):
+    context = multiprocessing if context is None else context
+    if context is not multiprocessing and _watch_static.module_of(type(context)) != multiprocessing.context.__name__:
         return ""
+    return context.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]

@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 
-from . import _watch_fetch, _watch_import, _watch_library, _watch_worker
+from . import _watch_fetch, _watch_import, _watch_library, _watch_static, _watch_worker
 from ._watch_hooks import Hooks
 
 _ATTRIBUTE = "_weir_watch"
@@ -29,35 +29,13 @@ def after_fork():
 
 # ---- requests ----
 
-def first_size(batch):
-    """Length of a batch: that of its first tensor or array; 1 if there is none."""
-    try:
-        return _first_size(batch)
-    except Exception:  # an object of the program's own, which is no array
-        return 1
-
-
-def _first_size(batch):
-    for _ in range(4):
-        shape = getattr(batch, "shape", None)
-        if shape is not None:
-            return int(shape[0]) if len(shape) else 1
-        if isinstance(batch, dict) and batch:
-            batch = next(iter(batch.values()))
-        elif isinstance(batch, (list, tuple)) and batch:
-            batch = batch[0]
-        else:
-            return 1
-    return 1
-
-
 class Requests:
     """The requests of one epoch of one iterator. It holds no reference to the iterator, which ends when the loop lets go
     of it."""
 
     def __init__(self, watched, iterator, size=0, workers=0):
         self.watched, self.size, self.workers = watched, size, workers
-        self.in_order = getattr(iterator, "_in_order", True)
+        self.in_order = _watch_static.attributes(iterator).get("_in_order", True)
         self._taken = self._queued = 0
         self.is_open = True
         self.held = None
@@ -116,7 +94,7 @@ class Requests:
         items = 0
         try:
             batch = step(iterator)
-            items = self.size or first_size(batch)
+            items = self.size or _watch_static.first_size(batch)
             if self.watched.batches == 0:
                 self.watched.first_batch(batch)
         finally:
@@ -189,9 +167,14 @@ class _Loops:
             self.watched.session.ranks.pause(pause)
 
 
-def _batch_size(loader):
-    size = getattr(loader, "batch_size", None)
-    return size if isinstance(size, int) and size > 0 else 0
+def _count(loader, name):
+    count = _watch_static.attributes(loader).get(name)
+    return count if type(count) is int and count > 0 else 0
+
+
+def workers_of(loader):
+    """How many workers a DataLoader has."""
+    return _count(loader, "num_workers")
 
 
 def _epoch(watched, iterator, loader, is_new=True):
@@ -199,7 +182,7 @@ def _epoch(watched, iterator, loader, is_new=True):
     try:
         if is_new:
             _see(watched, iterator)
-        iterator.__dict__[_ATTRIBUTE] = Requests(watched, iterator, _batch_size(loader), iterator._num_workers)
+        iterator.__dict__[_ATTRIBUTE] = Requests(watched, iterator, _count(loader, "batch_size"), iterator._num_workers)
     except Exception as error:
         watched.gave_up(error)
 
@@ -208,7 +191,7 @@ def _see(watched, iterator):
     if iterator._num_workers == 0:
         iterator._dataset_fetcher = _watch_fetch.Fetcher(iterator._dataset_fetcher, watched.library, watched.hooks(),
                                                          around=True)
-    pin = getattr(iterator, "_pin_memory_thread", None)
+    pin = _watch_static.attributes(iterator).get("_pin_memory_thread")
     if pin is not None:
         _pins[pin] = watched
 
@@ -277,7 +260,8 @@ def _pin_of(original):
     @functools.wraps(original)
     def pin_memory(data, *args, **keywords):
         """Called again for each part of a batch; the whole is timed."""
-        watched = None if getattr(_pinning, "inside", False) else _pins.get(threading.current_thread())
+        thread = threading.current_thread()
+        watched = None if getattr(_pinning, "inside", False) or type(thread) is not threading.Thread else _pins.get(thread)
         if watched is None:
             return original(data, *args, **keywords)
         _pinning.inside = True
@@ -359,21 +343,21 @@ class _ToGpu:
 
 
 def _is_gpu(target):
-    if isinstance(target, str):
+    """Whether this names a GPU, or is a tensor on one."""
+    if type(target) is str:
         return target.startswith("cuda")
-    if type(target) is int:
-        return True
-    kind = getattr(target, "type", None)  # of a device; a tensor's is a method
-    return kind == "cuda" or getattr(target, "is_cuda", False) is True
+    if _watch_static.is_tensor(target):
+        return _watch_static.of_array(target, "is_cuda") is True
+    return type(target) is int or (type(target) is sys.modules["torch"].device and target.type == "cuda")
+
+
+def _cuda_is_copy(tensor, args, keywords):
+    return _watch_static.is_tensor(tensor) and _watch_static.of_array(tensor, "is_cuda") is False
 
 
 def _to_is_copy(tensor, args, keywords):
     target = args[0] if args else keywords.get("device", keywords.get("other"))
-    return target is not None and not tensor.is_cuda and _is_gpu(target)
-
-
-def _cuda_is_copy(tensor, args, keywords):
-    return not tensor.is_cuda
+    return target is not None and _cuda_is_copy(tensor, args, keywords) and _is_gpu(target)
 
 
 def time_copies(library, hooks):

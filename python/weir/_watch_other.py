@@ -3,14 +3,14 @@
 Running ahead of the loop must not show. An iterable may draw from the global random generators, and may reuse the memory of
 earlier batches; both are observed before the first window."""
 import collections
-import collections.abc
-import dataclasses
 import sys
 import threading
 import time
 
 from ._watch_headroom import MOST, Epoch, Headroom, free_bytes, random_states
 from ._watch_loop import Requests
+from ._watch_static import (attribute, bases_of, full_name, in_class, is_a, is_tensor, module_of, name_of, of_array, parts_of,
+                            torch_alone)
 
 _VALUES = (int, float, complex, bool, str, bytes, type(None))
 # Arrays that nobody can write, by class and the beginning of its module.
@@ -20,9 +20,9 @@ _PATIENCE_S = 2.0  # for a batch while earlier ones are kept
 
 def wrapper(iterable, watched):
     """Stands for an iterable, with those special methods that its type has."""
-    bases = type(iterable).__mro__
+    bases = bases_of(type(iterable))
     names = tuple(name for name in _SPECIAL
-                  if next((vars(base)[name] for base in bases if name in vars(base)), None) is not None)
+                  if next((names[name] for _, names in bases if name in names), None) is not None)
     if names not in _classes:
         _classes[names] = type("Iterable", (Iterable,), {name: _SPECIAL[name] for name in names})
     return _classes[names](iterable, watched)
@@ -39,12 +39,16 @@ class Iterable:
         self._weir_iterable, self._weir_watched, self._weir_epoch = iterable, watched, None
 
     def __iter__(self):
+        return self._weir_begin(iter)
+
+    def _weir_begin(self, iterator_of):
+        """An epoch of the iterator that a function makes."""
         watched = self._weir_watched
         watched.epoch_began(self._weir_iterable)
         watched._set("any_iterable", 1)
         watched.sample()
         try:
-            iterator = iter(self._weir_iterable)
+            iterator = iterator_of(self._weir_iterable)
             requests = Requests(watched, iterator)
             if iterator is self._weir_iterable and requests.held is not None:
                 requests.held = self._weir_epoch_of(requests.held)
@@ -81,16 +85,23 @@ class Iterable:
 def _next(self):
     iterator = self.__dict__.get("_weir_iterator")
     if iterator is None:
-        iterator = self._weir_iterator = iter(self)
+        iterator = self._weir_iterator = self._weir_begin(_itself)
     return next(iterator)
 
 
 def _forwards(name):
-    return lambda self, *args: getattr(self._weir_iterable, name)(*args)
+    """A special method of the iterable, found as Python finds it: in its class."""
+    def special(self, *args, **keywords):
+        iterable = self._weir_iterable
+        found = in_class(type(iterable), name)
+        bind = in_class(type(found), "__get__")
+        return (found if bind is None else bind(found, iterable, type(iterable)))(*args, **keywords)
+    return special
 
 
-_SPECIAL = {name: _forwards(name) for name in ("__len__", "__bool__", "__getitem__", "__setitem__", "__contains__",
-                                               "__reversed__", "__enter__", "__exit__", "__call__")}
+_SPECIAL = {name: _forwards(name) for name in (
+    "__len__", "__length_hint__", "__bool__", "__getitem__", "__setitem__", "__delitem__", "__contains__", "__reversed__",
+    "__enter__", "__exit__", "__call__", "__eq__", "__hash__", "__repr__", "__str__")}
 _SPECIAL["__next__"] = _next
 _classes = {}  # names of special methods -> class
 
@@ -102,7 +113,8 @@ class Iterator:
         self._weir_iterator, self._weir_requests = iterator, requests
 
     def __iter__(self):
-        return self
+        made = iter(self._weir_iterator)
+        return self if made is self._weir_iterator else Iterator(made, self._weir_requests)
 
     def __next__(self):
         requests = self._weir_requests
@@ -135,10 +147,13 @@ def _span(device, start, shape, strides, size):
 
 
 def _of_tensor(tensor):
-    if str(tensor.layout) != "torch.strided":
-        raise _Unseen("a {} tensor".format(tensor.layout))
-    size = tensor.element_size()
-    return _span(str(tensor.device), tensor.data_ptr(), tensor.shape, [size * stride for stride in tensor.stride()], size)
+    methods = sys.modules["torch"].Tensor  # not those of the program's own class
+    layout = of_array(tensor, "layout")
+    if str(layout) != "torch.strided":
+        raise _Unseen(full_name(tensor) if layout is None else "a {} tensor".format(layout))
+    with torch_alone():
+        size, start, strides = methods.element_size(tensor), methods.data_ptr(tensor), methods.stride(tensor)
+    return _span(str(of_array(tensor, "device")), start, of_array(tensor, "shape"), [size * stride for stride in strides], size)
 
 
 def _of_array(about, device):
@@ -156,19 +171,24 @@ def _of_array(about, device):
 def _is_value(part):
     """Whether nobody can write into it."""
     kind, numpy = type(part), sys.modules.get("numpy")
-    return isinstance(part, _VALUES) or (hasattr(numpy, "generic") and isinstance(part, numpy.generic)) or any(
-        kind.__name__ == name and kind.__module__.startswith(module) for name, module in _IMMUTABLE)
+    return kind in _VALUES or (hasattr(numpy, "generic") and is_a(part, numpy.generic)) or any(
+        name_of(kind) == name and module_of(kind).startswith(module) for name, module in _IMMUTABLE)
 
 
 def _of_part(part):
-    torch = sys.modules.get("torch")
-    if hasattr(torch, "Tensor") and isinstance(part, torch.Tensor):
+    if is_tensor(part):
         return _of_tensor(part)
-    if hasattr(part, "__cuda_array_interface__"):
-        return _of_array(part.__cuda_array_interface__, "cuda")
-    if hasattr(part, "__array_interface__"):
-        return _of_array(part.__array_interface__, "cpu")
-    raise _Unseen("{}.{}".format(type(part).__module__, type(part).__qualname__))
+    for name, device in (("__cuda_array_interface__", "cuda"), ("__array_interface__", "cpu")):
+        about = of_array(part, name)
+        if about is not None:
+            return _of_array(about, device)
+    raise _Unseen(full_name(part))
+
+
+def _fields_of(batch):
+    """The values of a dataclass's fields, or None."""
+    fields = in_class(type(batch), "__dataclass_fields__")
+    return None if fields is None else [attribute(batch, name, _Unseen) for name in fields]
 
 
 def memory_of(batch, found=None):
@@ -176,18 +196,15 @@ def memory_of(batch, found=None):
     found = set() if found is None else found
     if _is_value(batch):
         return found
-    if isinstance(batch, collections.abc.Mapping):
-        parts = batch.values()
-    elif isinstance(batch, (list, tuple)):
-        parts = batch
-    elif dataclasses.is_dataclass(batch):
-        parts = [getattr(batch, field.name) for field in dataclasses.fields(batch)]
-    else:
+    parts = parts_of(batch)
+    if parts is None:
+        parts = _fields_of(batch)
+    if parts is None:
         place = _of_part(batch)
         if place[1] < place[2]:
             found.add(place)
         return found
-    if not isinstance(batch, tuple):
+    if not is_a(batch, tuple):
         found.add(("object", id(batch), id(batch) + 1))
     for part in parts:
         memory_of(part, found)
@@ -236,8 +253,11 @@ class OtherHeadroom(Headroom):
         self.loop_draws = False  # from a global random generator of the CPU
 
     def start(self, iterator, workers):
-        if hasattr(iterator, "state_dict"):
-            self.refuse("the state_dict of {} would be ahead of training".format(type(iterator).__name__))
+        name, found = name_of(type(iterator)), attribute(iterator, "state_dict", self)
+        if found is not self or in_class(type(iterator), "state_dict", self) is not self:
+            self.refuse("the state_dict of {} would be ahead of training".format(name))
+        elif in_class(type(iterator), "__getattr__") is not None:
+            self.refuse("{} may have a state_dict, which would be ahead of training".format(name))
         return None if self.refused else OtherEpoch(self)
 
     def may_run_ahead(self, is_own):

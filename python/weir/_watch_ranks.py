@@ -8,6 +8,7 @@ import threading
 from ._distributed import distributed, store
 from ._watch_import import after_import
 from ._watch_library import library
+from ._watch_static import attributes
 
 _LAST_S = 10.0  # time that rank 0 waits for the last figures of others
 _DISTRIBUTED = "torch.distributed.distributed_c10d"
@@ -50,7 +51,7 @@ def before_store_ends(function):
             return original(group, *args, **keywords)
         destroy_process_group._weir_original = True
         for module in list(sys.modules.values()):
-            if getattr(module, "__dict__", {}).get("destroy_process_group") is original:
+            if attributes(module).get("destroy_process_group") is original:
                 module.destroy_process_group = destroy_process_group
 
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":

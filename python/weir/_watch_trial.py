@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from . import _watch_library
-from ._watch_headroom import parts_of
+from ._watch_static import attributes, in_class, is_a, of_array, parts_of, path_of, sizes_of
 
 _READ_S, _LIMIT_S = 2.0, 5.0  # reading; and the whole process, with opening the data
 _PATHS = 8
@@ -21,19 +21,17 @@ _SYSTEM = ("/proc", "/sys", "/dev")
 
 def names_of(dataset):
     """Texts among the attributes of a dataset, and of the datasets in it, that may be paths. Looks at no file."""
-    try:
-        return _names_in(dataset, 3)[:64]
-    except Exception:  # an object of the program's own kind
-        return []
+    return _names_in(dataset, 3)[:64]
 
 
 def _names_in(value, depth):
     found = []
-    for each in list(getattr(value, "__dict__", {}).values()):
-        for part in each[:4] if isinstance(each, (list, tuple)) else (each,):
-            if isinstance(part, os.PathLike) or (isinstance(part, str) and 1 < len(part) < 4096):
-                found.append(os.fsdecode(part))
-            elif depth > 0 and hasattr(type(part), "__getitem__"):
+    for each in list(attributes(value).values()):
+        for part in parts_of(each, 4) if is_a(each, list, tuple) else (each,):
+            path = path_of(part) if type(part) is not bytes else None
+            if path is not None:
+                found += [os.fsdecode(path)] if 1 < len(path) < 4096 else []
+            elif depth > 0 and in_class(type(part), "__getitem__") is not None:
                 found += _names_in(part, depth - 1)
     return found
 
@@ -70,19 +68,15 @@ def candidates(names, files):
 
 def _largest(batch):
     """(bytes, whether they are floats) of the largest array of a batch."""
-    if isinstance(batch, dict):
-        batch = list(batch.values())
-    if isinstance(batch, (list, tuple)):
-        return max([_largest(each) for each in batch], default=(0, False))
-    return sum(parts_of(batch, [])), "float" in str(getattr(batch, "dtype", ""))
+    inside = parts_of(batch)
+    if inside is not None:
+        return max([_largest(each) for each in inside], default=(0, False))
+    return sum(sizes_of(batch, [])), "float" in str(of_array(batch, "dtype"))
 
 
 def dtype_of(batch):
     """The type of weir.Loader's images that are like those of a batch."""
-    try:
-        return "float32" if _largest(batch)[1] else "uint8"
-    except Exception:  # a batch of the program's own kind
-        return "uint8"
+    return "float32" if _largest(batch)[1] else "uint8"
 
 
 # ---- in the training process ----

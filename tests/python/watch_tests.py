@@ -261,6 +261,19 @@ class Figures(unittest.TestCase):
         """)
         self.assertRegex(out, r"loader train: .*batch_size=8")
 
+    def test_rebuilt_loaders_of_datasets_without_a_truth_value(self):
+        out, err = run("""
+            class NoTruth(Data):
+                def __bool__(self): raise TypeError("no truth value")
+            for dataset in torch.arange(32), np.arange(32), NoTruth():
+                loader = weir.watch(DataLoader(dataset, batch_size=4), every=0, name="train")
+                for epoch in range(2):
+                    for batch in DataLoader(loader.dataset, batch_size=4): pass
+                print("SEEN", [(each.name, each.epochs, each.batches) for each in weir._watch.session().used()][-1])
+        """)
+        self.assertEqual(out.count("SEEN ('train', 2, 16)"), 3, out)
+        self.assertEqual(err, "")
+
     def test_loaders_that_share_figures(self):
         """A second loader of a dataset returns the watch. Loaders of one line, each made when the last one is gone, are one;
         a second call changes how a loader is watched."""
