@@ -1,11 +1,12 @@
 """The command `python -m weir watch`: runs a training script with every DataLoader watched."""
 import builtins
+import importlib.machinery
 import os
 import re
 import runpy
 import signal
 import sys
-import types
+import zipfile
 
 from ._watch_ranks import ranks
 
@@ -134,38 +135,42 @@ def _set_first_path(path):
     sys.path[0] = path
 
 
+def _main_module():
+    """The module __main__, without the names of this package. It remains the program's, also as __mp_main__: processes of
+    spawn and forkserver send objects of the script's classes by that name."""
+    main = sys.modules["__main__"]
+    for name in [name for name in vars(main) if not name.startswith("__")]:
+        delattr(main, name)
+    return main
+
+
 def _run_script(path):
-    """Runs a script as the module __main__, which remains that until the process ends."""
-    if os.path.isdir(path) or not _is_source(path):
-        runpy.run_path(path, run_name="__main__")
+    """Runs a script as `python path` does."""
+    main = _main_module()
+    if os.path.isdir(path) or zipfile.is_zipfile(path):
+        if sys.path[0] != path:  # safe paths
+            sys.path.insert(0, path)
+        runpy._run_module_as_main("__main__", False)
         return
     if sys.version_info >= (3, 9):
         path = os.path.join(os.getcwd(), path)
+    kind = importlib.machinery.SourcelessFileLoader if path.endswith(".pyc") else importlib.machinery.SourceFileLoader
+    loader = kind("__main__", path)
     with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec", dont_inherit=True)
-    import importlib.machinery
-    main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=path, __builtins__=builtins, __spec__=None, __package__=None, __cached__=None,
-                         __loader__=importlib.machinery.SourceFileLoader("__main__", path))
-    if "__annotations__" in vars(sys.modules["__main__"]):
+        code = loader.get_code("__main__") if path.endswith(".pyc") else compile(file.read(), path, "exec",
+                                                                                 dont_inherit=True)
+    vars(main).update(__file__=path, __builtins__=builtins, __spec__=None, __package__=None, __cached__=None, __doc__=None,
+                      __loader__=loader)
+    if "__annotations__" in vars(main):
         main.__annotations__ = {}
-    sys.modules["__main__"] = main
     exec(code, main.__dict__)
-
-
-def _is_source(path):
-    """Whether a file is Python's source, and no archive or compiled code."""
-    import zipfile
-    return not path.endswith(".pyc") and not zipfile.is_zipfile(path)
 
 
 def _run(arguments):
     if arguments[0] == "-m":
         sys.argv = arguments[1:]
         _set_first_path(os.getcwd())
-        main = sys.modules["__main__"]
-        for name in [name for name in vars(main) if not name.startswith("__")]:
-            delattr(main, name)
+        _main_module()
         runpy._run_module_as_main(arguments[1])
         return
     path = arguments[0]
@@ -173,7 +178,7 @@ def _run(arguments):
         print("python -m weir watch: {}: no such file".format(path), file=sys.stderr)
         sys.exit(2)
     sys.argv = arguments
-    _set_first_path(path if os.path.isdir(path) else os.path.dirname(os.path.realpath(path)))
+    _set_first_path(path if os.path.isdir(path) or zipfile.is_zipfile(path) else os.path.dirname(os.path.realpath(path)))
     _run_script(path)
 
 

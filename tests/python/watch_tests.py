@@ -5,6 +5,7 @@ import functools
 import importlib.util
 import json
 import os
+import py_compile
 import re
 import shutil
 import signal
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+import zipfile
 
 import weir
 
@@ -643,6 +645,60 @@ class Command(unittest.TestCase):
             plain, watched = [subprocess.run([sys.executable, *module, "./train.py"], env=environment(), cwd=folder, check=True,
                                              stdout=subprocess.PIPE).stdout for module in ((), self.WATCH)]
         self.assertEqual(plain, watched)
+
+    PICKLING = """
+        import concurrent.futures, dataclasses, multiprocessing, pickle, sys
+        @dataclasses.dataclass
+        class Point:
+            x: int
+            def twice(self): return Point(2 * self.x)
+        class Wrong(Exception): pass
+        def fails(x): raise Wrong(x)
+        class Points:
+            def __len__(self): return 4
+            def __getitem__(self, i): return Point(i)
+        def same(items): return items
+        def loop(context):
+            from torch.utils.data import DataLoader
+            for batch in DataLoader(Points(), 2, collate_fn=same, num_workers=1, multiprocessing_context=context):
+                print(batch == [Point(batch[0].x), Point(batch[1].x)])
+        if __name__ == "__main__":
+            import __main__
+            assert __main__.Point is Point is pickle.loads(pickle.dumps(Point))
+            for method in sys.argv[1].split(","):
+                context = multiprocessing.get_context(method)
+                with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+                    print(list(pool.map(Point.twice, [Point(1)])), type(pool.submit(fails, 1).exception()) is Wrong)
+                with context.Pool(1) as pool: print(pool.map(Point.twice, [Point(2)]) == [Point(4)])
+                if "loop" in sys.argv: loop(context)
+            print(sorted(name for name in sys.modules if "__m" in name), sys.modules["__mp_main__"] is __main__)
+    """
+
+    def test_classes_of_the_program_in_other_processes(self):
+        """Objects of the script's classes go to processes and come back, however the script is named."""
+        with tempfile.TemporaryDirectory() as folder:
+            package = os.path.join(folder, "package")
+            os.mkdir(package)
+            for name in "__init__.py", "__main__.py", "train.py":
+                with open(os.path.join(package, name), "w") as file:
+                    file.write(textwrap.dedent(self.PICKLING) if name != "__init__.py" else "")
+            py_compile.compile(os.path.join(package, "train.py"), os.path.join(folder, "train.pyc"))
+            with zipfile.ZipFile(os.path.join(folder, "train.zip"), "w") as archive:
+                archive.write(os.path.join(package, "train.py"), "__main__.py")
+
+            def out(*arguments):
+                done = subprocess.run([sys.executable, *arguments], env=environment(), cwd=folder, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, universal_newlines=True)
+                self.assertEqual(done.returncode, 0, (arguments, done.stdout, done.stderr))
+                return [line for line in done.stdout.split("\n") if re.match(r"\[|True|False", line)]
+            # Python imports no __main__.py of a package, folder or archive into processes of spawn and forkserver.
+            programs = (("package/train.py", "spawn,forkserver,fork", "loop"), ("-m", "package.train", "spawn,forkserver"),
+                        ("train.pyc", "spawn"), ("-m", "package", "fork"), ("package", "fork"), ("train.zip", "fork"))
+            runs = [module + program for program in programs for module in ((), self.WATCH)]
+            found = side_by_side([functools.partial(out, *run) for run in runs], 2)
+        for run, plain, watched in zip(programs, found[::2], found[1::2]):
+            self.assertGreaterEqual(len(plain), 3)
+            self.assertEqual(watched, plain, run)
 
     def test_terminal_without_chinese(self):
         out, err = run("""
