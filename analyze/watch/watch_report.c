@@ -115,9 +115,6 @@ static struct reports *reports_of(struct weir_watch *watch)
     reports->watch = watch;
     weir_machine_begin(&reports->machine, 0, "");
     read_machine(watch, &reports->begun);
-    for (int i = 0; i < WEIR_WATCH_LOADERS; i++)
-        reports->loaders[i].since_table.machine = reports->loaders[i].since_log.machine =
-            reports->loaders[i].since_record.machine = reports->begun;
     weir_watch_keep(watch, reports, free_reports);
     return reports;
 }
@@ -172,7 +169,7 @@ static void fill_prof(struct weir_report *prof, const struct weir_watch_settings
 static int make_period(struct made *made, const struct reports *reports, const struct mark *then, bool whole)
 {
     struct weir_snapshot *diff = NULL;
-    const struct weir_machine_now *since = whole ? &reports->begun : &then->machine;
+    const struct weir_machine_now *since = whole || !then->snapshot ? &reports->begun : &then->machine;
     if (!whole) {
         weir_watch_counts_subtract(&made->reading.counts, &then->counts);
         weir_watch_samples_subtract(&made->samples, &then->samples);

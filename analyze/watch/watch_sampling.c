@@ -25,6 +25,7 @@ static struct {
     struct weir_watch *watch; /* NULL = off */
     int n_tasks;
     struct task tasks[TASKS]; /* of the thread alone */
+    int n_samples; /* those below are zero from here on */
     struct weir_watch_samples samples[WEIR_WATCH_LOADERS];
 } sampler = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -96,6 +97,7 @@ static void take_task(struct task *task)
     struct weir_watch_samples *to = &sampler.samples[task->id.loader];
     weir_task_watch_take(&task->watch, &shares);
     pthread_mutex_lock(&sampler.lock);
+    sampler.n_samples = task->id.loader < sampler.n_samples ? sampler.n_samples : task->id.loader + 1;
     if (task->id.role == WEIR_WATCH_WORKER) {
         add_uses(&to->workers[task->id.worker], &shares);
         take_process(task, to);
@@ -138,6 +140,13 @@ static void *sample_main(void *user)
 }
 
 /* ---- start and stop ---- */
+
+/* Touches no more memory than the loaders have used: each forked worker would get its own copy. */
+static void clear_samples(void)
+{
+    memset(sampler.samples, 0, (size_t)sampler.n_samples * sizeof sampler.samples[0]);
+    sampler.n_samples = 0;
+}
 
 /* These require the lock. */
 static void start(void)
@@ -192,7 +201,7 @@ static void in_child(void)
     if (sampler.watch)
         weir_watch_wake(sampler.watch, NULL); /* the child's copy */
     sampler.watch = NULL;
-    memset(sampler.samples, 0, sizeof sampler.samples);
+    clear_samples();
     pthread_mutex_unlock(&sampler.lock);
 }
 
@@ -208,7 +217,7 @@ void weir_watch_samples_run(struct weir_watch *watch, bool on)
     if (!on || (sampler.watch && sampler.watch != watch))
         stop();
     if (on && sampler.watch != watch)
-        memset(sampler.samples, 0, sizeof sampler.samples);
+        clear_samples();
     if (on) {
         sampler.watch = watch;
         start();

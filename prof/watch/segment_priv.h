@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 enum {
-    WEIR_SEGMENT_SLOTS = 1024,
+    WEIR_SEGMENT_SLOTS = 4096, /* a loop, 7 workers and their feeders for each loader */
     WEIR_SEGMENT_NAMED = WEIR_STAGE_MAX - WEIR_STAGE_TABLE_MAX, /* stages of users */
     WEIR_SEGMENT_NUMBERS = 24,
     WEIR_SEGMENT_TEXTS = 8,

@@ -38,7 +38,8 @@ void weir_watch_close(struct weir_watch *watch);
 
 /* ---- watched loaders ---- */
 
-enum { WEIR_WATCH_LOADERS = 16 };
+/* Memory is used by the loaders and threads that exist, not by their maximum. */
+enum { WEIR_WATCH_LOADERS = 256 };
 
 /* Returns the number of a new loader, or -1 if there are WEIR_WATCH_LOADERS. The name is copied. */
 int weir_watch_loader(struct weir_watch *watch, const char *name);

@@ -13,8 +13,6 @@ from ._watch_other import wrapper
 from ._watch_ranks import before_store_ends, first_rank, is_rank, ranks
 from ._watch_warn import failed, line_of_program, never_fails, printed, warn
 
-_MAX_LOADERS = 16  # of one segment (watch.h)
-
 
 def _in_thread(function, *arguments):
     """A function's result, on a thread of its own, which has no slot."""
@@ -70,6 +68,7 @@ class Session:
         self.hooks = None
         self.ranks = self.ranks_of = self.live = None
         self._logs = set()  # begun
+        self._is_full = False
         self.finished = self._written = False
         _watch_worker.forked = (self.pid, self.segment)
         self.times_stages = self.library.time_stages()
@@ -111,12 +110,12 @@ class Session:
                 if watched.origin == origin and watched.is_like(loader):  # such as a loader of each epoch's validation
                     watched.attach(loader)
                     return watched
-            if len(self.loaders) >= _MAX_LOADERS:
-                if len(self.loaders) == _MAX_LOADERS:
-                    warn("{} loaders are watched, the maximum; others run unwatched".format(_MAX_LOADERS))
-                    self.loaders.append(_Nobody())
-                return None
             watched = Watched(self, loader, options, name or self._name(loader, iterable), iterable, origin)
+            if watched.number < 0:
+                if not self._is_full:
+                    warn("{} loaders are watched, the maximum; others run unwatched".format(len(self.loaders)))
+                self._is_full = True
+                return None
             self.loaders.append(watched)
             return watched
 
@@ -280,19 +279,6 @@ class Session:
                 warn("html {}: needs weir's extension; weir report LOG --html makes it from the log".format(path))
             except (OSError, RuntimeError) as error:
                 warn("html {}: {}".format(path, getattr(error, "strerror", None) or error))
-
-
-class _Nobody:
-    """Stands for the loaders for which there is no room."""
-    batches, origin, name = 0, None, ""
-
-    def begin(self):
-        pass
-
-    def is_of(self, loader):
-        return False
-
-    takes_over = is_like = is_of
 
 
 # ---- the interface ----

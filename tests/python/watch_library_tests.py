@@ -16,7 +16,7 @@ SIDE_BY_SIDE = 2
 
 
 def run_all(folder):
-    """Runs all rows in a few processes at once (one can watch 16 loaders). Returns {name: why it was skipped}."""
+    """Runs all rows in a few processes at once. Returns {name: why it was skipped}."""
     names, skipped, running = list(watch_libraries.ROWS), {}, []
     for first in range(SIDE_BY_SIDE):
         running.append(subprocess.Popen(

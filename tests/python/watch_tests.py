@@ -104,7 +104,7 @@ class Same(unittest.TestCase):
     def test_all_loaders(self):
         some = ("map_shuffled", "workers_2_shuffled", "iterable_workers", "two_at_once", "persistent")
         import watch_loaders
-        names, most = list(watch_loaders.CASES), 9  # a process watches 16 loaders at most
+        names, most = list(watch_loaders.CASES), 9  # cases of a process
         special = [name for name in names if re.match("stateful|batches|a_generator|shared", name)]
         modes = {"watch": names, "windows": names, "headroom": ["long", *self.NO_WINDOW, *special]}
         runs = [("plain", *names), ("all", *some)] + [(mode, *cases[i:i + most]) for mode, cases in modes.items()
@@ -302,6 +302,20 @@ class Figures(unittest.TestCase):
                                        "('changed', 36) "), out)
         self.assertRegex(out, r"\('changed', 36\) .*\n\nloader changed:")
         self.assertEqual(err.count("weir.watch: changed: headroom cannot be measured"), 1, err)
+        self.assertEqual(err.count("Warning"), 1, err)
+
+    def test_many_loaders(self):
+        """One for each of 100 validation sets, and as many as there can be. Memory is that of the loaders that exist."""
+        out, err = run("""
+            loaders = [DataLoader(Data(4), batch_size=4) for _ in range(100)]
+            for loader in loaders: assert len(list(weir.watch(loader, every=0))) == 1
+            session = weir._watch.session()
+            print("SEEN", len(session.used()), os.fstat(session.fd).st_blocks // 2 < 4096)
+            more = [weir.watch([1], every=0) for _ in range(200)]
+            print("ALL", [len(list(each)) for each in more] == [1] * 200, len(session.used()))
+        """)
+        self.assertIn("SEEN 100 True\nALL True 256\n", out)
+        self.assertIn("256 loaders are watched, the maximum; others run unwatched", err)
         self.assertEqual(err.count("Warning"), 1, err)
 
     def test_other_iterables(self):
