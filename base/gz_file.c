@@ -179,6 +179,16 @@ int weir_gz_commit(struct weir_gz_file **file, struct weir_err *err)
     return rc;
 }
 
+int weir_gz_write_plain(const char *path, const void *bytes, size_t n, struct weir_err *err)
+{
+    struct weir_gz_file *file;
+    int rc = weir_gz_open(&file, path, WEIR_GZ_PLAIN, err);
+    if (rc < 0)
+        return rc;
+    weir_gz_write(file, bytes, n);
+    return weir_gz_commit(&file, err);
+}
+
 void weir_gz_discard(struct weir_gz_file **file)
 {
     struct weir_gz_file *f = *file;

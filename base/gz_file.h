@@ -30,6 +30,8 @@ int weir_gz_write(struct weir_gz_file *file, const void *bytes, size_t n);
 int weir_gz_sync(struct weir_gz_file *file);
 /* Completes the file and renames it to its path. After an error, no file is left. Frees the struct in either case. */
 int weir_gz_commit(struct weir_gz_file **file, struct weir_err *err);
+/* Writes a plain file of n bytes, completely or not at all. */
+int weir_gz_write_plain(const char *path, const void *bytes, size_t n, struct weir_err *err);
 /* Removes the unfinished file and frees the struct. Accepts NULL. */
 void weir_gz_discard(struct weir_gz_file **file);
 

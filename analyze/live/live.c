@@ -106,7 +106,6 @@ static int write_file(struct weir_live *live, struct weir_err *err)
 {
     char *text = NULL;
     size_t size = 0;
-    struct weir_gz_file *file;
     live->write_now = false;
     live->file_ns = weir_clock_monotonic_ns();
     pthread_mutex_lock(&lock);
@@ -119,11 +118,7 @@ static int write_file(struct weir_live *live, struct weir_err *err)
         return weir_err_set(err, rc, "%s: out of memory", live->prometheus);
     if (empty)
         return 0;
-    rc = weir_gz_open(&file, live->prometheus, WEIR_GZ_PLAIN, err);
-    if (rc == 0) {
-        weir_gz_write(file, text, size);
-        rc = weir_gz_commit(&file, err);
-    }
+    rc = weir_gz_write_plain(live->prometheus, text, size, err);
     free(text);
     return rc;
 }

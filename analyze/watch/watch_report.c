@@ -1,6 +1,7 @@
 #include "analyze/watch/watch_report.h"
 #include "analyze/watch/watch_sampling.h"
 #include "analyze/watch/watch_text.h"
+#include "base/gz_file.h"
 #include "base/proc.h"
 #include "base/resources.h"
 #include "pipeline/report/log_fields.h"
@@ -334,6 +335,15 @@ int weir_watch_report(struct weir_watch *watch, int loader, int what, int whole,
     if (rc < 0)
         weir_watch_free(*text);
     *text = rc < 0 ? NULL : *text;
+    return rc;
+}
+
+int weir_watch_write(const char *path, const char *bytes, size_t n, char *why, size_t why_size)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = weir_gz_write_plain(path, bytes, n, &err);
+    if (rc < 0)
+        snprintf(why, why_size, "%s", err.text);
     return rc;
 }
 

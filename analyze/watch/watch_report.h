@@ -3,6 +3,8 @@
 #ifndef WEIR_ANALYZE_WATCH_WATCH_REPORT_H
 #define WEIR_ANALYZE_WATCH_WATCH_REPORT_H
 
+#include <stddef.h>
+
 struct weir_watch;
 
 enum weir_watch_what {
@@ -20,6 +22,9 @@ enum weir_watch_what {
  * language. */
 int weir_watch_report(struct weir_watch *watch, int loader, int what, int whole, const char *lang, char **text);
 void weir_watch_free(char *text);
+/* Writes a file completely, or leaves it as it was (base/gz_file.h). On failure returns -errno and writes one line to
+ * why. */
+int weir_watch_write(const char *path, const char *bytes, size_t n, char *why, size_t why_size);
 
 /* Starts or stops the thread that samples what the watched threads wait for. It also stops before any fork() of this
  * process, and starts again with the next request of a loop. A process has one such thread. */

@@ -25,7 +25,7 @@ static struct {
     struct weir_watch *watch; /* NULL = off */
     int n_tasks;
     struct task tasks[TASKS]; /* of the thread alone */
-    int n_samples; /* those below are zero from here on */
+    int n_samples;            /* those below are zero from here on */
     struct weir_watch_samples samples[WEIR_WATCH_LOADERS];
 } sampler = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

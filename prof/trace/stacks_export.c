@@ -1,5 +1,5 @@
 /* Writes one line per stack, as input for flamegraph.pl, like torch's export_stacks. */
-#include "base/files.h"
+#include "base/gz_file.h"
 #include "weir/trace.h"
 
 #include <errno.h>
@@ -50,14 +50,14 @@ int weir_stacks_export(struct weir_trace *trace, const char *metric, const char 
     int rc = weir_averages_open(&averages, trace, &config);
     if (rc < 0)
         return weir_err_set(err, rc, "out of memory for the stacks");
-    FILE *out = weir_output_file(path);
-    rc = out ? 0 : -errno;
-    if (out) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (out)
         print_rows(out, averages, device);
-        rc = weir_file_close(out);
-    }
     weir_averages_close(&averages);
-    return rc == 0 ? 0
-                   : weir_err_set(err, -EIO, "%s: cannot be written: %s; choose another file or free some space", path,
-                                  strerror(-rc));
+    rc = out && fclose(out) == 0 ? weir_gz_write_plain(path, text, size, err)
+                                 : weir_err_set(err, -ENOMEM, "out of memory for the stacks");
+    free(text);
+    return rc;
 }

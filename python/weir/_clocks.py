@@ -3,7 +3,7 @@ import array
 import collections
 import ctypes
 
-from . import _arguments, _weir
+from . import _arguments, _outputs, _weir
 
 KernelStage = collections.namedtuple("KernelStage", "stage laps ticks mean_ticks min_ticks max_ticks last_ticks share "
                                      "mean_ns")
@@ -24,8 +24,7 @@ class KernelClocks(list):
 
     def export_csv(self, path):
         """Writes one row per stage, then one per stage and iteration (docs/internals/kernel_clock.md)."""
-        with open(_arguments.path("path", path), "w", encoding="utf-8") as file:
-            file.write(_weir._kernel_clocks(*self._reading, True))
+        _outputs.write(_arguments.path("path", path), "csv", _weir._kernel_clocks(*self._reading, True))
 
 
 def kernel_clocks(ticks, stages, *, name="kernel", ticks_per_ns=None):

@@ -12,7 +12,7 @@ import types
 import warnings
 import weakref
 
-from . import _arguments, _cuda, _loops, _metrics, _ranks, _watch, _weir
+from . import _arguments, _cuda, _loops, _metrics, _outputs, _ranks, _watch, _weir
 from ._clocks import KernelClocks, KernelStage, kernel_clocks
 from ._profiler import (Average, Averages, ProfilerAction, ProfilerActivity, profile, schedule,
                         tensorboard_trace_handler)
@@ -238,8 +238,8 @@ class Loader(_weir._Loader):
         """Shows live figures, and returns their URL or None."""
         try:
             if prometheus is not None:
-                prometheus = _metrics.path_of_rank(_arguments.path("prometheus", prometheus), given["rank"],
-                                                   given["world_size"])
+                prometheus = _outputs.checked(_metrics.path_of_rank(_arguments.path("prometheus", prometheus), given["rank"],
+                                                                    given["world_size"]), "prometheus")
             return self._open_live(prometheus, address, _ranks.local_ranks()[0])
         except BaseException:
             self.close()

@@ -6,7 +6,7 @@ import operator
 import sys
 import warnings
 
-from . import _arguments, _ranks, _weir
+from . import _arguments, _outputs, _ranks, _weir
 
 
 def _warn(line, category=RuntimeWarning):
@@ -335,14 +335,14 @@ class profile(_weir._Profiler):
     def export_chrome_trace(self, path, use_python_export=False):
         """Writes the last window as a trace file for Perfetto, TensorBoard or HTA, compressed if path ends in .gz.
         use_python_export is accepted for torch.profiler's tensorboard_trace_handler and has no effect."""
-        self._last().export(_arguments.path("path", path))
+        self._last().export(_outputs.checked(_arguments.path("path", path), "trace"))
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Writes one line per stack for flamegraph.pl (with_stack); metric is "self_cpu_time_total" or
         "self_cuda_time_total"."""
         if not isinstance(metric, str):
             raise ValueError(f"metric must be 'self_cpu_time_total' or 'self_cuda_time_total', not {metric!r}")
-        self._last().stacks(_arguments.path("path", path), metric)
+        self._last().stacks(_outputs.checked(_arguments.path("path", path), "stacks"), metric)
 
 
 for _class in (ProfilerActivity, ProfilerAction, Average, Averages, profile):

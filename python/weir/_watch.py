@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 
-from . import (_metrics, _watch_children, _watch_library, _watch_live, _watch_loop, _watch_static, _watch_trial,
+from . import (_metrics, _outputs, _watch_children, _watch_library, _watch_live, _watch_loop, _watch_static, _watch_trial,
                _watch_worker)
 from ._watch_hooks import call_cost_ns
 from ._watch_loader import Watched
@@ -38,6 +38,11 @@ class Options:
             raise ValueError("headroom must be True or False, not {!r}".format(headroom))
         self.every, self.log, self.headroom, self.lang = every, _path("log", log), headroom, lang
         self.html = _path("html", html)
+
+    def outputs(self, prefix=""):
+        """The files that it names: (label, kind, path)."""
+        return [(prefix + kind, kind, path) for kind, path in (("log", self.log), ("html", self.html),
+                                                               ("prometheus", self.prometheus)) if path is not None]
 
 
 def _path(name, path):
@@ -134,12 +139,13 @@ class Session:
         try:
             if self.live is None and (address is not None or prometheus is not None):
                 self.live = False
-                self.live = _watch_live.Live(self.segment, address, prometheus and self.path_of(prometheus))
+                prometheus = prometheus and _outputs.checked(self.path_of(prometheus), "prometheus")
+                self.live = _watch_live.Live(self.segment, address, prometheus)
                 if self.live.url is not None:
                     print("weir.watch: live figures: {}/".format(self.live.url), file=sys.stderr)
             if self.live:
                 self.live.add(watched.number)
-        except _watch_library.Unavailable as error:
+        except (_watch_library.Unavailable, ValueError) as error:
             warn("no live figures: {}".format(error))
 
     def used(self):
@@ -258,10 +264,9 @@ class Session:
                 del each["schema"]  # of the document
             text = json.dumps(dict(json.loads(text), other_loaders=reports), indent=2) + "\n"
         try:
-            with open(path, "w") as file:
-                file.write(text)
-        except OSError as error:
-            warn("--json {}: {}".format(path, error.strerror))
+            _outputs.write(path, "json", text)
+        except (OSError, ValueError) as error:
+            warn("--json {}".format(error))
 
     def _write_pages(self):
         """The loaders of a page, the one that is waited for most last: it is the one that is unfolded."""
@@ -272,13 +277,12 @@ class Session:
         for path, shown in pages.items():
             try:
                 from ._weir import _page
-                html = _page("".join(self.run_line() + each.lines() for each in shown), shown[-1].options.lang)
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write(html)
+                _outputs.write(path, "html", _page("".join(self.run_line() + each.lines() for each in shown),
+                                                   shown[-1].options.lang))
             except ImportError:
                 warn("html {}: needs weir's extension; weir report LOG --html makes it from the log".format(path))
-            except (OSError, RuntimeError) as error:
-                warn("html {}: {}".format(path, getattr(error, "strerror", None) or error))
+            except (OSError, RuntimeError, ValueError) as error:
+                warn("html {}".format(error))
 
 
 # ---- the interface ----
@@ -349,6 +353,7 @@ def watch(loader, *, every=1, log=None, html=None, headroom=False, serve=None, p
 
     If the watch cannot work, a RuntimeWarning says why, and the loader runs as it is."""
     options = Options(every, log, headroom, serve=serve, prometheus=prometheus, html=html)
+    _check_outputs(options)
     if not isinstance(name, (str, type(None))):
         raise TypeError("name must be a str, not {!r}".format(name))
     kind = type(loader)
@@ -362,6 +367,15 @@ def watch(loader, *, every=1, log=None, html=None, headroom=False, serve=None, p
         return loader
     watched = _watch_other(loader, options, name)
     return loader if watched is None else watched
+
+
+def _check_outputs(options):
+    """Raises ValueError if an output is the script, a file of another kind, or another output of this process."""
+    others = [] if _session is None else [each for watched in _session.loaders for each in watched.options.outputs()]
+    if _session is not None and _session.json is not None:
+        others.append(("--json", "json", _session.json))
+    script = _watch_static.attributes(sys.modules["__main__"]).get("__file__")
+    _outputs.check([*dict.fromkeys(others), *options.outputs()], [("the script", script)] if type(script) is str else ())
 
 
 @never_fails

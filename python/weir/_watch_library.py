@@ -40,6 +40,7 @@ _FUNCTIONS = {
     "headroom": (None, _INT, _INT),
     "report": (_INT, _WATCH, _INT, _INT, _INT, _TEXT, ctypes.POINTER(ctypes.c_void_p)),
     "free": (None, ctypes.c_void_p),
+    "write": (_INT, _TEXT, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t),
     "sampling": (None, _WATCH, _INT),
     "launched": (None, ctypes.POINTER(_INT), ctypes.POINTER(_INT)),
     "ranks": (_INT, _WATCH, _INT, _INT, _INT, _TEXT, _INT, ctypes.c_char_p, ctypes.c_size_t),
@@ -56,7 +57,7 @@ _FUNCTIONS = {
     "live_end": (None,),
     "metrics": (_INT, _WATCH, _INT, _INT, _TEXT, ctypes.POINTER(ctypes.c_void_p)),
 }
-_WAITING = ("ranks_pause", "ranks_end", "live", "live_loader", "live_pause", "live_end")
+_WAITING = ("write", "ranks_pause", "ranks_end", "live", "live_loader", "live_pause", "live_end")
 
 
 def warn(text, level=2):

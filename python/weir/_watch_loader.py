@@ -4,7 +4,7 @@ import sys
 import threading
 import weakref
 
-from . import _watch_headroom, _watch_library, _watch_loop, _watch_static, _watch_trial, _watch_worker
+from . import _outputs, _watch_headroom, _watch_library, _watch_loop, _watch_static, _watch_trial, _watch_worker
 from ._watch_hdf5 import opened_before
 from ._watch_ranks import Ranks, first_rank, ranks
 from ._watch_warn import failed, never_fails, printed, warn
@@ -279,10 +279,12 @@ class Watched:
             return
         path = self.session.path_of(self.options.log)
         try:
-            with open(path, "a") as file:
-                file.write(self.session.log_head(path) + text)
-        except OSError as error:
-            warn("log {}: {}; nothing more is logged".format(path, error.strerror))
+            head = self.session.log_head(path)
+            with open(_outputs.checked(path, "log") if head else path, "a") as file:
+                file.write(head + text)
+        except (OSError, ValueError) as error:
+            warn("log {}; nothing more is logged".format(
+                "{}: {}".format(path, error.strerror) if isinstance(error, OSError) else error))
             self.options.log = None
 
     def _keep(self, text):

@@ -84,6 +84,16 @@ def _check_file(option, path):
         raise _Usage("{} {}: {} cannot be written to".format(option, path, folder))
 
 
+def _check_outputs(options, json, program):
+    """No output is the script, another output, or a file of another kind."""
+    from . import _outputs
+    outputs = options.outputs("--") + ([("--json", "json", json)] if json is not None else [])
+    try:
+        _outputs.check(outputs, [("the script", program[0])] if program[0] != "-m" else ())
+    except ValueError as error:
+        raise _Usage(str(error)) from None
+
+
 def _options(found):
     from . import _watch
     every = found.get("every", "0")
@@ -193,12 +203,13 @@ def main(arguments):
         if "help" in found:
             print(HELP, end="")
             return
-        options = _options(found)
+        options, json = _options(found), os.path.abspath(found["json"]) if "json" in found else None
+        _check_outputs(options, json, rest)
     except _Usage as error:
         print("python -m weir watch: {}\nUsage: {}".format(error, USAGE), file=sys.stderr)
         sys.exit(2)
     from . import _watch
-    session = _watch.watch_all(options, os.path.abspath(found["json"]) if "json" in found else None)
+    session = _watch.watch_all(options, json)
     if session is not None:
         _report_on_sigterm(session)
     try:
