@@ -107,9 +107,11 @@ int weir_name_match(const char *name, const char *asked, size_t length)
 
 static bool is_asked_for(const char *list, const char *name)
 {
+    size_t whole = strlen(name); /* with its commas */
     for (const char *at = list;; at++) {
         size_t length = strcspn(at, ",");
-        if (weir_name_match(name, at, length) > 0)
+        if (weir_name_match(name, at, length) > 0 ||
+            (strncmp(at, name, whole) == 0 && (at[whole] == ',' || at[whole] == '\0')))
             return true;
         at += length;
         if (*at == '\0')

@@ -27,6 +27,19 @@ static int find_name(const struct weir_episode *episode, const char *name, size_
     return found;
 }
 
+/* Returns the length of the first name in a list that commas divide: that of the longest camera that it begins with,
+ * because names may contain commas. */
+static size_t name_length(const struct weir_episode *episode, const char *list)
+{
+    size_t longest = 0;
+    for (int i = 0; i < episode->n_maps; i++) {
+        size_t n = strlen(episode->names[i]);
+        if (n > longest && strncmp(list, episode->names[i], n) == 0 && (list[n] == ',' || list[n] == '\0'))
+            longest = n;
+    }
+    return longest ? longest : strcspn(list, ",");
+}
+
 static int no_camera(const char *path, const struct weir_episode *episode, const char *name, size_t length, int code,
                      struct weir_err *err)
 {
@@ -61,7 +74,7 @@ static int choose_cameras(struct weir_dataset *dataset, const char *path, const 
         return rc;
     }
     for (const char *at = wanted; rc == 0;) {
-        size_t length = strcspn(at, ",");
+        size_t length = name_length(first, at);
         if (length == 0)
             return weir_err_set(err, -EINVAL, "the list of cameras, \"%s\", contains an empty name", wanted);
         int map = find_name(first, at, length);

@@ -112,6 +112,25 @@ err "a_act-jpeg-nolen.hdf5"
 err "cam_left_wrist"
 one_line
 
+# ---- a camera whose name contains a comma ----
+mkdir "$work/comma"
+cp "$work/high-act-jpeg/episode_0.hdf5" "$work/comma"
+if h5copy -i "$work/high-act-jpeg/episode_0.hdf5" -o "$work/comma/episode_0.hdf5" -s /observations/images/cam_high \
+    -d "/observations/images/a,b" 2>"$work/err"; then
+    run 0 info "$work/comma" --cameras "a,b,cam_high"
+    out "cameras: 2, 10 frames"
+    run 0 info "$work/comma" --cameras "cam_high,a,b"
+    out "cameras: 2, 10 frames"
+    run 0 info "$work/comma" --cameras "a,b"
+    out "cameras: 1, 5 frames"
+    for to in hdf5:comma-copy packed:comma-copy.weir zarr:comma-copy.zarr; do
+        run 0 convert "$work/comma" "$work/${to#*:}" --to "${to%:*}"
+    done
+    run 1 run "$work/comma" --cameras "a,cam_high"
+    err 'no camera "a"; it has'
+    one_line
+fi
+
 # ---- uneven lengths ----
 "$weir" synth "$work/long" --format act-jpeg --episodes 1 --steps 7 --size 48x32 >/dev/null || exit 1
 mkdir "$work/ragged"
