@@ -303,9 +303,10 @@ static enum weir_lerobot_kind kind_of(const char *dtype)
 static int width_of(const json_t *shape)
 {
     json_int_t width = json_is_array(shape) ? 1 : -1;
-    for (size_t i = 0; i < json_array_size(shape) && width > 0; i++) {
-        json_int_t size = json_integer_value(json_array_get(shape, i));
-        width = size > 0 && size <= WIDTH_MAX && size * width <= WIDTH_MAX ? size * width : -1;
+    for (size_t i = 0; i < json_array_size(shape) && width >= 0; i++) {
+        const json_t *size = json_array_get(shape, i);
+        json_int_t n = json_is_integer(size) ? json_integer_value(size) : -1;
+        width = n >= 0 && n <= WIDTH_MAX && n * width <= WIDTH_MAX ? n * width : -1;
     }
     return (int)width;
 }
@@ -361,13 +362,16 @@ static int read_feature(struct weir_lerobot *lerobot, const char *key, json_t *a
     if (!dtype)
         return weir_err_set(err, -EBADMSG, INFO ": feature %.100s has no dtype; correct it", key);
     int width = width_of(json_object_get(about, "shape"));
-    if (width < 0)
+    enum weir_lerobot_kind kind = kind_of(dtype);
+    if (width == 0 && kind == WEIR_LEROBOT_NUMBERS)
+        return 0; /* it has no numbers, so nothing of it is read */
+    if (width <= 0)
         return weir_err_set(err, -EBADMSG,
                             INFO ": the shape of feature %.100s is not a list of positive sizes; correct it", key);
     if (strlen(key) >= sizeof feature->key || strchr(key, '/'))
         return weir_err_set(err, -ENOTSUP,
                             INFO ": the name of feature %.100s has more than 63 bytes, or a slash; rename it", key);
-    *feature = (struct weir_lerobot_feature){.kind = kind_of(dtype),
+    *feature = (struct weir_lerobot_feature){.kind = kind,
                                              .is_depth = is_depth(about),
                                              .is_bool = strcmp(dtype, "bool") == 0,
                                              .is_half = strcmp(dtype, "float16") == 0,

@@ -255,6 +255,27 @@ Test(lerobot, states_and_actions_of_other_names)
     }
 }
 
+Test(lerobot, features_without_numbers_are_not_read)
+{
+    char text[512];
+    lerobot_write_2_1();
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof text,
+                 "{\"" LEROBOT_CAMERA "\": {\"dtype\": \"video\", \"shape\": [48, %d, 3]},"
+                 "\"observation.state\": {\"dtype\": \"float32\", \"shape\": [2]},"
+                 "\"observation.target\": {\"dtype\": \"float32\", \"shape\": [0]},"
+                 "\"action\": {\"dtype\": \"float32\", \"shape\": [2]}}",
+                 i ? 0 : 64);
+        lerobot_write_info(false, "features", text);
+        if (i == 0) {
+            cr_assert_eq(open_columns(), 0, "%s", err.text);
+            cr_assert_eq(weir_dataset_columns(dataset), 2);
+        } else {
+            expect_error("the shape of feature " LEROBOT_CAMERA, "positive sizes");
+        }
+    }
+}
+
 Test(lerobot, no_cameras_are_needed)
 {
     lerobot_write_3_0();
