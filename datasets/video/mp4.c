@@ -106,30 +106,43 @@ static int keep_config(struct weir_mp4_reader *r, const char *type, const struct
     return 0;
 }
 
-static void read_colr(struct weir_video_stream *stream, const struct weir_mp4_box *colr)
+/* Reads the boxes colr among those of an entry as FFmpeg does: the last one counts; nclc, QuickTime's, has no range,
+ * and in nclx it may be missing, too (limited); other types are profiles. FFmpeg ignores all of them for AV1 and HEVC.
+ */
+static void read_colr(struct weir_video_stream *stream, struct weir_mp4_box boxes)
 {
+    enum { MATRICES = 15, UNKNOWN = 2 /* ISO/IEC 23091-2 */ };
+    struct weir_mp4_box box = {0};
+    struct weir_err err;
+    const char *type;
     stream->matrix = stream->full_range = -1;
-    if (colr->data && colr->n >= 11 && memcmp(colr->data, "nclx", 4) == 0) {
-        stream->matrix = (int)weir_mp4_u16(colr->data + 8);
-        stream->full_range = colr->data[10] >> 7;
+    while (stream->codec == WEIR_VIDEO_H264 && next_box(&boxes, &type, &box, &err) > 0) {
+        bool is_nclx = box.n >= 10 && memcmp(box.data, "nclx", 4) == 0;
+        if (memcmp(type, "colr", 4) != 0 || (!is_nclx && (box.n < 10 || memcmp(box.data, "nclc", 4) != 0)))
+            continue;
+        int matrix = (int)weir_mp4_u16(box.data + 8);
+        stream->matrix = matrix < MATRICES ? matrix : UNKNOWN;
+        if (is_nclx)
+            stream->full_range = box.n > 10 && box.data[10] >> 7;
     }
 }
 
 static int read_entry(struct weir_mp4_reader *r, size_t codec, const struct weir_mp4_box *entry)
 {
     struct weir_video_stream *stream = &r->track->stream;
-    struct weir_mp4_box config = {0}, colr = {0};
-    const struct wanted wanted[] = {{codecs[codec].config, &config}, {"colr", &colr}};
+    struct weir_mp4_box config = {0};
+    const struct wanted wanted[] = {{codecs[codec].config, &config}};
     if (entry->n < VISUAL_ENTRY)
         return weir_mp4_damaged(r->err, codecs[codec].fourcc, "is too short");
-    int rc = find_boxes((struct weir_mp4_box){entry->data + VISUAL_ENTRY, entry->n - VISUAL_ENTRY}, wanted, 2, r->err);
+    struct weir_mp4_box boxes = {entry->data + VISUAL_ENTRY, entry->n - VISUAL_ENTRY};
+    int rc = find_boxes(boxes, wanted, 1, r->err);
     if (rc < 0)
         return rc;
     stream->codec = codecs[codec].codec;
     memcpy(stream->fourcc, codecs[codec].fourcc, sizeof stream->fourcc);
     stream->width = (int)weir_mp4_u16(entry->data + 24);
     stream->height = (int)weir_mp4_u16(entry->data + 26);
-    read_colr(stream, &colr);
+    read_colr(stream, boxes);
     if (stream->width == 0 || stream->height == 0)
         return weir_mp4_damaged(r->err, codecs[codec].fourcc, "has a width or height of 0");
     return keep_config(r, codecs[codec].config, &config);

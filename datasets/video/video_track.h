@@ -28,7 +28,7 @@ struct weir_video_stream {
     int width, height;
     const uint8_t *config; /* body of the box av1C, avcC or hvcC */
     size_t config_bytes;
-    int matrix, full_range; /* from the box colr (ISO/IEC 23091-2); -1 = not tagged */
+    int matrix, full_range; /* of H.264, from the box colr (ISO/IEC 23091-2); -1 = not tagged */
 };
 
 struct weir_video_sample {

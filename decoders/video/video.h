@@ -16,8 +16,10 @@ enum weir_chroma { WEIR_CHROMA_400, WEIR_CHROMA_420, WEIR_CHROMA_422, WEIR_CHROM
 /* Matrix from RGB to luma and chroma, numbered as in ISO/IEC 23091-2, which video streams and mp4 files use. Other
  * numbers are possible in a picture, and cannot be converted to pixels. */
 enum weir_matrix {
+    WEIR_MATRIX_IDENTITY = 0, /* a wrong tag of pictures with chroma; converted nearly as BT.709 */
     WEIR_MATRIX_709 = 1,
-    WEIR_MATRIX_UNKNOWN = 2, /* not tagged; converted as BT.601 */
+    WEIR_MATRIX_UNKNOWN = 2,  /* not tagged; converted as BT.601 */
+    WEIR_MATRIX_RESERVED = 3, /* converted as BT.601 */
     WEIR_MATRIX_FCC = 4,
     WEIR_MATRIX_BT470BG = 5, /* the same values as BT.601 */
     WEIR_MATRIX_601 = 6,

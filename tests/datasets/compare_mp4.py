@@ -143,10 +143,11 @@ class Mp4(unittest.TestCase):
         self.assertGreater(len({b[2] - a[2] for a, b in zip(samples, samples[1:])}), 1)
 
     def test_colours(self):
-        encode("colours.mp4", H264, 3, 10, "-colorspace", "bt709", "-color_range", "pc", "-color_primaries", "bt709",
-               "-color_trc", "bt709", "-movflags", "+write_colr")
-        stream, _ = self.same("colours.mp4", "avc1", 3)
-        self.assertEqual(stream[1:5], ["64", "64", "1", "1"])
+        for name, full_range in (("colours.mp4", "1"), ("colours.mov", "-1")):  # QuickTime's box has no range
+            encode(name, H264, 3, 10, "-colorspace", "bt709", "-color_range", "pc", "-color_primaries", "bt709",
+                   "-color_trc", "bt709", "-movflags", "+write_colr")
+            stream, _ = self.same(name, "avc1", 3)
+            self.assertEqual(stream[1:5], ["64", "64", "1", full_range])
 
     def test_refusals(self):
         ffmpeg("-i", "h264.mp4", "-c", "copy", "-movflags", "+frag_keyframe+empty_moov", "fragments.mp4")

@@ -113,13 +113,44 @@ Test(mp4, streams_have_a_codec_and_a_colour)
         cr_assert_eq(stream->codec, rows[i].codec);
         cr_assert_str_eq(stream->fourcc, rows[i].fourcc);
         cr_assert(stream->matrix == -1 && stream->full_range == -1);
-        memcpy(file.colr, "nclx\0\1\0\1\0\x09\x80", sizeof file.colr);
-        expect_plain(&file);
-        stream = weir_video_track_stream(mp4_track);
-        cr_assert(stream->matrix == 9 && stream->full_range == 1);
-        memcpy(file.colr, "prof", 4);
+    }
+}
+
+/* What FFmpeg reads from boxes colr. It ignores them for AV1 and HEVC. */
+Test(mp4, colours_of_h264)
+{
+#define TEXT(text)                                                                                                     \
+    {                                                                                                                  \
+        text, sizeof text - 1                                                                                          \
+    }
+    static const struct {
+        struct {
+            const char *bytes;
+            size_t n;
+        } colr[2];
+        int matrix, full_range;
+    } rows[] = {
+        {{TEXT("nclx\0\1\0\1\0\x09\x80")}, 9, 1},
+        {{TEXT("nclx\0\1\0\1\0\1\x00")}, 1, 0},
+        {{TEXT("nclx\0\1\0\1\0\1")}, 1, 0},  /* without the byte of the range */
+        {{TEXT("nclc\0\1\0\1\0\1")}, 1, -1}, /* QuickTime's */
+        {{TEXT("nclc\0\1\0\1\0")}, -1, -1},
+        {{TEXT("prof\0\1\0\1\0\1\x80")}, -1, -1},
+        {{TEXT("prof\0\1"), TEXT("nclx\0\1\0\1\0\1\x80")}, 1, 1},
+        {{TEXT("nclx\0\1\0\1\0\x09\x80"), TEXT("nclc\0\1\0\1\0\6")}, 6, 1},
+        {{TEXT("nclx\0\1\0\1\x01\x09\x80")}, 2, 1}, /* a number without a meaning */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mp4_file file = mp4_plain();
+        memcpy(file.colr, rows[i].colr, sizeof file.colr);
         expect_plain(&file);
         cr_assert_eq(weir_video_track_stream(mp4_track)->matrix, -1);
+        file.fourcc = "avc1";
+        file.config_box = "avcC";
+        expect_plain(&file);
+        const struct weir_video_stream *stream = weir_video_track_stream(mp4_track);
+        cr_assert(stream->matrix == rows[i].matrix && stream->full_range == rows[i].full_range, "row %zu: %d %d", i,
+                  stream->matrix, stream->full_range);
     }
 }
 
