@@ -39,6 +39,10 @@ void weir_info_video(FILE *out, const struct weir_dataset *dataset, int camera, 
         fprintf(out, ", %s", color);
     if (probe->is_full_range)
         fprintf(out, ", full range");
+    if (facts.stream->tracks > 1)
+        fprintf(out,
+                ", track %d of %d video tracks (the best one, as torchcodec chooses; PyAV and OpenCV read the first)",
+                facts.stream->number, facts.stream->tracks);
     fprintf(out,
             ", %.5g fps, %d file%s; a key frame every %u frames (median; at most %u), so "
             "that a random one needs %.3g decoded",
@@ -63,6 +67,9 @@ void weir_info_video_json(struct weir_json *json, const struct weir_dataset *dat
     weir_json_bool(json, "full_range", probe->is_full_range);
     weir_json_double(json, "fps", facts.fps);
     weir_json_int(json, "files", facts.videos);
+    weir_json_int(json, "track", facts.stream->number);
+    weir_json_int(json, "tracks", facts.stream->tracks);
+    weir_json_text(json, "display_matrix", facts.stream->turn);
     weir_json_uint(json, "key_frame_distance_median", facts.group_median);
     weir_json_uint(json, "key_frame_distance_max", facts.group_max);
     weir_json_double(json, "random_frame_pictures", facts.random_pictures);

@@ -59,6 +59,21 @@ struct work {
     _Atomic int limit;    /* no episode after this one is needed */
 };
 
+/* Neither torchcodec nor PyAV, with which lerobot reads, turns pictures; OpenCV and players do. */
+static int leave_out_turns(struct weir_episode *episode, struct weir_err *err)
+{
+    int rc = 0;
+    for (int i = 0; i < episode->n_maps && rc == 0; i++) {
+        const char *turn = episode->maps[i].video ? weir_video_track_stream(episode->maps[i].video)->turn : NULL;
+        if (turn)
+            rc = weir_episode_leave_out(episode, err,
+                                        "%s: the video's display matrix asks for %s, which is left out as in lerobot; "
+                                        "OpenCV and players do it",
+                                        episode->names[i], turn);
+    }
+    return rc;
+}
+
 static int describe_in(struct weir_lerobot_table *table, const struct weir_lerobot_episode *of,
                        const struct weir_dataset_config *config, struct weir_episode *episode, struct weir_err *err)
 {
@@ -70,6 +85,8 @@ static int describe_in(struct weir_lerobot_table *table, const struct weir_lerob
         rc = weir_lerobot_leave_out_columns(table, episode, err);
     if (rc == 0)
         rc = weir_lerobot_mark_times(&view, episode, err);
+    if (rc == 0)
+        rc = leave_out_turns(episode, err);
     if (rc < 0 || !config->columns)
         return rc;
     for (int i = 0; i < table->lerobot->n_features && rc >= 0; i++) {

@@ -193,15 +193,14 @@ static bool is_video(const struct weir_mp4_box *hdlr)
 static int find_track(struct weir_mp4_reader *r, struct weir_mp4_box trak)
 {
     struct weir_mp4_box edts = {0}, mdia = {0}, hdlr = {0}, minf = {0}, stbl = {0};
-    const struct wanted in_trak[] = {{"edts", &edts}, {"mdia", &mdia}};
+    const struct wanted in_trak[] = {{"tkhd", &r->tkhd}, {"edts", &edts}, {"mdia", &mdia}};
     const struct wanted in_mdia[] = {{"mdhd", &r->mdhd}, {"hdlr", &hdlr}, {"minf", &minf}};
     const struct wanted in_minf[] = {{"stbl", &stbl}};
     const struct wanted in_edts[] = {{"elst", &r->elst}};
     const struct wanted in_stbl[] = {{"stsd", &r->stsd}, {"stts", &r->stts}, {"ctts", &r->ctts},
                                      {"stsc", &r->stsc}, {"stsz", &r->stsz}, {"stz2", &r->stz2},
                                      {"stco", &r->stco}, {"co64", &r->co64}, {"stss", &r->stss}};
-    r->mdhd = (struct weir_mp4_box){0};
-    int rc = find_boxes(trak, in_trak, 2, r->err);
+    int rc = find_boxes(trak, in_trak, 3, r->err);
     if (rc == 0)
         rc = find_boxes(mdia, in_mdia, 3, r->err);
     if (rc < 0 || !is_video(&hdlr))
@@ -245,6 +244,80 @@ static int read_track(struct weir_mp4_reader *r)
     return rc == 0 ? weir_mp4_read_edits(r) : rc;
 }
 
+/* ---- the choice of a track ---- */
+
+/* Reads the four factors of a matrix that turn pictures (ISO/IEC 14496-12, 6.2.2); those of no turn if it is missing.
+ */
+static void read_matrix(const struct weir_mp4_box *box, size_t at, int64_t factors[4])
+{
+    static const int places[] = {0, 4, 12, 16};
+    at += box->n > 0 && box->data[0] == 1 ? 12 : 0; /* times of 64 bits precede it */
+    for (int i = 0; i < 4; i++)
+        factors[i] = box->n >= at + 36 ? (int32_t)weir_mp4_u32(box->data + at + places[i]) : i % 3 ? 0 : 1 << 16;
+}
+
+/* Returns what the matrices of the track and the movie ask for, or NULL. */
+static const char *turn_of(const struct weir_mp4_reader *r)
+{
+    int64_t t[4], m[4];
+    read_matrix(&r->tkhd, 40, t);
+    read_matrix(&r->mvhd, 36, m);
+    __int128 a = (__int128)t[0] * m[0] + t[1] * m[2], b = (__int128)t[0] * m[1] + t[1] * m[3];
+    __int128 c = (__int128)t[2] * m[0] + t[3] * m[2], d = (__int128)t[2] * m[1] + t[3] * m[3];
+    bool is_straight = b == 0 && c == 0;
+    if (is_straight && a >= 0 && d >= 0)
+        return NULL;
+    if (is_straight && a < 0 && d < 0)
+        return "a rotation by 180 degrees";
+    if (a == 0 && d == 0 && (b < 0) != (c < 0))
+        return b > 0 ? "a rotation by 90 degrees clockwise" : "a rotation by 270 degrees clockwise";
+    return a * d < b * c ? "mirrored pictures" : "turned pictures";
+}
+
+/* Finds what FFmpeg compares tracks by: whether it is enabled, and its bit rate. */
+static void rate_track(struct weir_mp4_reader *r)
+{
+    struct weir_err err;
+    uint64_t bytes, duration;
+    uint32_t timescale = 0;
+    weir_mp4_sum(r, &bytes, &duration);
+    read_timescale(&r->mdhd, "mdhd", &timescale, &err);
+    r->bit_rate = duration > 0 ? (uint64_t)((__int128)bytes * 8 * timescale / duration) : 0;
+    r->is_enabled = r->tkhd.n >= WEIR_MP4_FULL && r->tkhd.data[3] & 1;
+}
+
+static bool is_better(const struct weir_mp4_reader *r, const struct weir_mp4_reader *other)
+{
+    return r->is_enabled != other->is_enabled ? r->is_enabled : r->bit_rate > other->bit_rate;
+}
+
+/* Finds the boxes of the best video track of the movie, whose boxes all fit. Damage of tracks after the first one is no
+ * error. */
+static int choose_track(struct weir_mp4_reader *r, struct weir_mp4_box moov)
+{
+    const struct weir_mp4_reader none = *r;
+    struct weir_video_stream *stream = &r->track->stream;
+    struct weir_mp4_box box;
+    const char *type;
+    while (next_box(&moov, &type, &box, r->err) > 0) {
+        struct weir_mp4_reader next = none;
+        struct weir_err err = WEIR_ERR_NONE;
+        next.err = stream->tracks == 0 ? r->err : &err;
+        int rc = memcmp(type, "trak", 4) == 0 ? find_track(&next, box) : 0;
+        if (rc < 0 && stream->tracks == 0)
+            return rc;
+        if (rc <= 0)
+            continue;
+        next.err = r->err;
+        rate_track(&next);
+        if (stream->tracks++ > 0 && !is_better(&next, r))
+            continue;
+        *r = next;
+        stream->number = stream->tracks;
+    }
+    return stream->tracks > 0 ? 0 : weir_err_set(r->err, -ENODATA, "the file has no video track; record it again");
+}
+
 static int fragmented(struct weir_err *err)
 {
     return weir_err_set(err, -ENOTSUP,
@@ -253,22 +326,19 @@ static int fragmented(struct weir_err *err)
 
 static int read_moov(struct weir_mp4_reader *r, struct weir_mp4_box moov)
 {
-    const char *type;
-    struct weir_mp4_box box, mvhd = {0}, mvex = {0};
-    const struct wanted in_moov[] = {{"mvhd", &mvhd}, {"mvex", &mvex}};
+    struct weir_mp4_box mvex = {0};
+    const struct wanted in_moov[] = {{"mvhd", &r->mvhd}, {"mvex", &mvex}};
     int rc = find_boxes(moov, in_moov, 2, r->err);
     if (rc == 0 && mvex.data)
         rc = fragmented(r->err);
-    if (rc == 0 && mvhd.data)
-        rc = read_timescale(&mvhd, "mvhd", &r->movie_timescale, r->err);
+    if (rc == 0 && r->mvhd.data)
+        rc = read_timescale(&r->mvhd, "mvhd", &r->movie_timescale, r->err);
+    if (rc == 0)
+        rc = choose_track(r, moov);
     if (rc < 0)
         return rc;
-    while (next_box(&moov, &type, &box, r->err) > 0) { /* all fit: find_boxes has passed them */
-        rc = memcmp(type, "trak", 4) == 0 ? find_track(r, box) : 0;
-        if (rc != 0)
-            return rc < 0 ? rc : read_track(r);
-    }
-    return weir_err_set(r->err, -ENODATA, "the file has no video track; record it again");
+    r->track->stream.turn = turn_of(r);
+    return read_track(r);
 }
 
 /* ---- the file ---- */

@@ -20,7 +20,9 @@ struct weir_mp4_reader {
     struct weir_video_track *track;
     uint64_t file_bytes;
     uint32_t movie_timescale; /* 0: missing */
-    struct weir_mp4_box mdhd, stsd, stts, ctts, stsc, stsz, stz2, stco, co64, stss, elst;
+    uint64_t bit_rate;        /* of the track, in bits per second */
+    bool is_enabled;
+    struct weir_mp4_box mvhd, tkhd, mdhd, stsd, stts, ctts, stsc, stsz, stz2, stco, co64, stss, elst;
 };
 
 static inline uint32_t weir_mp4_u16(const uint8_t *at)
@@ -45,7 +47,7 @@ static inline const uint8_t *weir_mp4_entries(const struct weir_mp4_box *box, si
     if (box->n < at + 4)
         return NULL;
     *n = weir_mp4_u32(box->data + at);
-    return *n <= (box->n - at - 4) / entry_bytes ? box->data + at + 4 : NULL;
+    return entry_bytes == 0 || *n <= (box->n - at - 4) / entry_bytes ? box->data + at + 4 : NULL;
 }
 
 /* Returns the unused memory of an array, whose pointer is at `array`. */
@@ -61,5 +63,7 @@ static inline int weir_mp4_damaged(struct weir_err *err, const char *type, const
  * (mp4_edits.c). All required boxes exist. Return 0 or a negative code with err. */
 int weir_mp4_read_tables(struct weir_mp4_reader *r);
 int weir_mp4_read_edits(struct weir_mp4_reader *r);
+/* Adds up the sizes and durations of the samples, as far as the tables exist. */
+void weir_mp4_sum(const struct weir_mp4_reader *r, uint64_t *bytes, uint64_t *duration);
 
 #endif

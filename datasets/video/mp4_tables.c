@@ -81,6 +81,20 @@ static int read_stz2(struct weir_mp4_reader *r)
     return rc;
 }
 
+void weir_mp4_sum(const struct weir_mp4_reader *r, uint64_t *bytes, uint64_t *duration)
+{
+    enum { HEAD = WEIR_MP4_FULL + 4 };
+    uint32_t n = 0, equal = r->stsz.n >= HEAD ? weir_mp4_u32(r->stsz.data + WEIR_MP4_FULL) : 0;
+    const uint8_t *at = weir_mp4_entries(&r->stsz, HEAD, equal ? 0 : 4, &n);
+    *bytes = at ? (uint64_t)n * equal : 0;
+    for (uint32_t i = 0; at && !equal && i < n; i++, at += 4)
+        *bytes += weir_mp4_u32(at);
+    *duration = 0;
+    at = weir_mp4_entries(&r->stts, WEIR_MP4_FULL, 8, &n);
+    for (uint32_t i = 0; at && i < n; i++, at += 8)
+        *duration += (uint64_t)weir_mp4_u32(at) * weir_mp4_u32(at + 4);
+}
+
 /* ---- offsets ---- */
 
 /* The chunks of a track. An entry of stsc gives the number of samples of chunks from its first number (the first chunk

@@ -28,6 +28,8 @@ struct weir_video_stream {
     int width, height;
     const uint8_t *config; /* body of the box av1C, avcC or hvcC */
     size_t config_bytes;
+    int number, tracks;     /* of the video track in the file, from 1, and of all of them */
+    const char *turn;       /* what the display matrix asks for: "a rotation by 90 degrees clockwise"; NULL = nothing */
     int matrix, full_range; /* of H.264, from the box colr (ISO/IEC 23091-2); -1 = not tagged */
 };
 
@@ -38,10 +40,10 @@ struct weir_video_sample {
     bool is_sync;
 };
 
-/* Reads the first video track of an MP4 file (ISO/IEC 14496-12) without its media data. All samples are inside the
- * file. Returns 0; -EBADMSG or -ENODATA if the file is damaged or truncated; -ENOTSUP if it uses a feature that is not
- * supported (fragments, edit lists that go back in time, other codecs); -EIO or another code of pread; or -ENOMEM. The
- * error does not contain the path. */
+/* Reads the best video track (as FFmpeg chooses it) of an MP4 file (ISO/IEC 14496-12) without its media data. All
+ * samples are inside the file. Returns 0; -EBADMSG or -ENODATA if the file is damaged or truncated; -ENOTSUP if it uses
+ * a feature that is not supported (fragments, edit lists that go back in time, other codecs); -EIO or another code of
+ * pread; or -ENOMEM. The error does not contain the path. */
 int weir_mp4_open(struct weir_video_track **out, struct weir_source *source, uint64_t file_bytes, struct weir_err *err);
 void weir_video_track_close(struct weir_video_track **track);
 

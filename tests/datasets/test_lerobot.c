@@ -559,6 +559,22 @@ Test(lerobot, columns_that_cannot_be_read_are_named)
     cr_assert(strstr(err.text, LEROBOT_DATA ": column task_index cannot be read: its type"), "%s", err.text);
 }
 
+Test(lerobot, a_display_matrix_is_told)
+{
+    char line[512];
+    struct mp4_file video = mp4_plain();
+    struct weir_dataset_config config = {.size = sizeof config, .path = lerobot_root};
+    video.tkhd = MP4_TABLE(0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1 << 16, 0, (uint32_t)-65536, 0, 0, 0, 0, 1 << 30);
+    lerobot_write_3_0();
+    lerobot_write_video(LEROBOT_VIDEO, &video);
+    cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+    cr_assert(weir_dataset_left_out(dataset, 0, line, sizeof line));
+    cr_assert(strstr(line, "display matrix asks for a rotation by 90 degrees clockwise, which is left out"), "%s",
+              line);
+    cr_assert(strstr(line, "(in 2 of 2 episodes,"), "%s", line);
+    cr_assert(!weir_dataset_left_out(dataset, 1, line, sizeof line), "%s", line);
+}
+
 Test(lerobot, the_cache_of_the_hub_is_read)
 {
     static const char *const files[] = {"meta/info.json", "meta/episodes/chunk-000/file-000.parquet", LEROBOT_DATA,

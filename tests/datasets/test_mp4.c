@@ -154,6 +154,68 @@ Test(mp4, colours_of_h264)
     }
 }
 
+/* A box tkhd with the first two columns of the first two rows of a matrix. */
+#define TKHD(a, b, c, d) MP4_TABLE(0, 0, 1, 0, 0, 0, 0, 0, 0, a, b, 0, c, d, 0, 0, 0, 1 << 30, 64 << 16, 48 << 16)
+
+Test(mp4, display_matrices_are_told)
+{
+    enum { ONE = 1 << 16 };
+    const uint32_t minus = (uint32_t)-ONE;
+    const struct {
+        struct mp4_table tkhd;
+        const char *turn;
+    } rows[] = {
+        {TKHD(ONE, 0, 0, ONE), NULL},
+        {TKHD(0, 0, 0, 0), NULL},
+        {TKHD(2 * ONE, 0, 0, ONE), NULL},
+        {TKHD(0, ONE, minus, 0), "a rotation by 90 degrees clockwise"},
+        {TKHD(minus, 0, 0, minus), "a rotation by 180 degrees"},
+        {TKHD(0, minus, ONE, 0), "a rotation by 270 degrees clockwise"},
+        {TKHD(minus, 0, 0, ONE), "mirrored pictures"},
+        {TKHD(0, ONE, ONE, 0), "mirrored pictures"},
+        {TKHD(46341, 46341, (uint32_t)-46341, 46341), "turned pictures"},
+        {MP4_TABLE(0, 0, 1), NULL}, /* too short */
+    };
+    struct mp4_file file = mp4_plain();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        file.tkhd = rows[i].tkhd;
+        expect_plain(&file);
+        const char *turn = weir_video_track_stream(mp4_track)->turn;
+        cr_assert(turn == rows[i].turn || (turn && rows[i].turn && strcmp(turn, rows[i].turn) == 0), "row %zu: %s", i,
+                  turn ? turn : "none");
+    }
+    /* version 1 has times of 64 bits; the movie has a matrix, too, and both apply */
+    file.tkhd = MP4_TABLE_1(0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, ONE, 0, minus, 0, 0, 0, 0, 1 << 30, 0, 0);
+    file.mvhd = MP4_TABLE(0, 0, 1000, 600, ONE, 0, 0, 0, 0, ONE, 0, minus, 0, 0, 0, 0, 1 << 30);
+    expect_plain(&file);
+    cr_assert_str_eq(weir_video_track_stream(mp4_track)->turn, "a rotation by 180 degrees");
+}
+
+/* FFmpeg's choice: enabled, then the highest bit rate, then the first. */
+Test(mp4, the_best_of_two_video_tracks_is_read)
+{
+    static const struct {
+        uint8_t flags[2];
+        uint32_t durations[2]; /* of a sample: shorter is a higher rate */
+        int chosen;
+    } rows[] = {{{1, 1}, {100, 100}, 1}, {{1, 1}, {100, 99}, 2}, {{1, 1}, {99, 100}, 1}, {{0, 1}, {50, 100}, 2},
+                {{1, 0}, {100, 50}, 1},  {{0, 0}, {100, 50}, 2}, {{1, 1}, {100, 0}, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mp4_file first = mp4_plain(), second = mp4_plain();
+        first.second = &second;
+        second.width = 128;
+        first.tkhd = second.tkhd = TKHD(1 << 16, 0, 0, 1 << 16);
+        first.tkhd.flags = rows[i].flags[0];
+        second.tkhd.flags = rows[i].flags[1];
+        first.stts.words[2] = rows[i].durations[0];
+        second.stts.words[2] = rows[i].durations[1];
+        mp4_expect_read(&first);
+        const struct weir_video_stream *stream = weir_video_track_stream(mp4_track);
+        cr_assert(stream->tracks == 2 && stream->number == rows[i].chosen, "row %zu: %d", i, stream->number);
+        cr_assert_eq(stream->width, 64 * rows[i].chosen);
+    }
+}
+
 /* The pictures that a file shows: the number of each sample and its time, up to a sample of -1. */
 struct shown {
     int sample;
