@@ -410,15 +410,17 @@ static int find_moov(struct window *window, uint64_t *offset, uint64_t *bytes, s
 }
 
 /* Reads a moov that is larger than the window. */
-static int read_large_moov(struct weir_mp4_reader *r, struct weir_source *source, uint64_t offset, uint64_t bytes)
+static int read_large_moov(struct weir_mp4_reader *r, uint64_t offset, uint64_t bytes)
 {
+    struct weir_source *source = r->source;
     if (bytes > MOOV_MAX)
         return weir_err_set(r->err, -ENOTSUP, "box moov has %" PRIu64 " bytes, and the limit is %d; split the video",
                             bytes, MOOV_MAX);
-    uint8_t *moov = malloc((size_t)bytes);
+    int rc = weir_mp4_claim(r, bytes, "its index");
+    uint8_t *moov = rc == 0 ? malloc((size_t)bytes) : NULL;
     if (!moov)
-        return weir_no_memory(r->err);
-    int rc = weir_source_read(source, offset, moov, (size_t)bytes);
+        return rc < 0 ? rc : weir_no_memory(r->err);
+    rc = weir_source_read(source, offset, moov, (size_t)bytes);
     rc = rc < 0 ? unreadable(source, r->err, rc) : read_moov(r, (struct weir_mp4_box){moov, (size_t)bytes});
     free(moov);
     return rc;
@@ -433,8 +435,9 @@ static void announce_ends(struct weir_source *source, uint64_t file_bytes)
         source, (struct weir_origin_range[]){{0, (size_t)front, NULL}, {file_bytes - end, (size_t)end, NULL}}, 2);
 }
 
-static int read_file(struct weir_mp4_reader *r, struct weir_source *source)
+static int read_file(struct weir_mp4_reader *r)
 {
+    struct weir_source *source = r->source;
     struct window window;
     uint64_t offset = 0, bytes = 0;
     if (weir_source_is_remote(source))
@@ -446,15 +449,16 @@ static int read_file(struct weir_mp4_reader *r, struct weir_source *source)
     if (rc < 0)
         return rc;
     if (bytes > WINDOW_BYTES)
-        return read_large_moov(r, source, offset, bytes);
+        return read_large_moov(r, offset, bytes);
     rc = look_at(&window, offset, (size_t)bytes, r->err);
     return rc < 0 ? rc : read_moov(r, (struct weir_mp4_box){window.bytes + (offset - window.at), (size_t)bytes});
 }
 
 int weir_mp4_open(struct weir_video_track **out, struct weir_source *source, uint64_t file_bytes, struct weir_err *err)
 {
-    struct weir_mp4_reader reader = {.err = err, .track = calloc(1, sizeof *reader.track), .file_bytes = file_bytes};
-    int rc = reader.track ? read_file(&reader, source) : weir_no_memory(err);
+    struct weir_mp4_reader reader = {
+        .err = err, .track = calloc(1, sizeof *reader.track), .source = source, .file_bytes = file_bytes};
+    int rc = reader.track ? read_file(&reader) : weir_no_memory(err);
     if (rc < 0)
         weir_video_track_close(&reader.track);
     *out = reader.track;

@@ -18,6 +18,7 @@ struct weir_mp4_box {
 struct weir_mp4_reader {
     struct weir_err *err;
     struct weir_video_track *track;
+    struct weir_source *source;
     uint64_t file_bytes;
     uint32_t movie_timescale; /* 0: missing */
     uint64_t bit_rate;        /* of the track, in bits per second */
@@ -58,6 +59,9 @@ static inline int weir_mp4_damaged(struct weir_err *err, const char *type, const
 {
     return weir_err_set(err, -EBADMSG, "box %s %s; copy the file again, or encode it again", type, why);
 }
+
+/* Returns 0 if the file may demand this memory (base/claims.h), or -ENODATA with err. what: "samples" */
+int weir_mp4_claim(const struct weir_mp4_reader *r, uint64_t bytes, const char *what);
 
 /* Fills the track with the sample tables (mp4_tables.c), or with what its edit list shows of the ordered media
  * (mp4_edits.c). All required boxes exist. Return 0 or a negative code with err. */

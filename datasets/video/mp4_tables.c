@@ -1,5 +1,6 @@
 /* Reads the tables that describe the samples of a track: ISO/IEC 14496-12, 8.6 and 8.7. Every count is compared with
  * the bytes of its box, or of the file, before memory is allocated for it. */
+#include "base/claims.h"
 #include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/video/mp4_priv.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLES_MAX = INT32_MAX };
+enum { SAMPLES_MAX = INT32_MAX, SAMPLE_MEMORY = 64 /* bytes for a sample while its tables are read, at most */ };
 
 void weir_mp4_shrink(void *array, size_t bytes)
 {
@@ -18,6 +19,19 @@ void weir_mp4_shrink(void *array, size_t bytes)
     moved = realloc(old, bytes);
     if (moved)
         memcpy(array, &moved, sizeof moved);
+}
+
+/* A hole in a sparse file, or one size of all samples, describes any number of samples in a few bytes. */
+int weir_mp4_claim(const struct weir_mp4_reader *r, uint64_t bytes, const char *what)
+{
+    if (weir_claim_fits(bytes, 0))
+        return 0;
+    uint64_t stored = weir_source_stored(r->source, r->file_bytes);
+    return weir_claim_fits(bytes, stored)
+               ? 0
+               : weir_err_set(r->err, -ENODATA,
+                              "the file stores %" PRIu64 " of its %" PRIu64 " bytes, too few for %s; copy it again",
+                              stored, r->file_bytes, what);
 }
 
 /* ---- sizes ---- */
@@ -35,6 +49,9 @@ static int set_samples(struct weir_mp4_reader *r, uint32_t n)
                             "the video is truncated: its %" PRIu32 " samples of %" PRIu32 " bytes do not fit into the "
                             "file; copy it again",
                             n, track->equal_bytes);
+    int rc = weir_mp4_claim(r, (uint64_t)n * SAMPLE_MEMORY, "its samples");
+    if (rc < 0)
+        return rc;
     track->n = n;
     if (track->equal_bytes)
         return 0;
@@ -270,5 +287,7 @@ int weir_mp4_read_tables(struct weir_mp4_reader *r)
         rc = weir_no_memory(r->err);
     for (size_t i = 0; rc == 0 && i < sizeof readers / sizeof *readers; i++)
         rc = readers[i](r);
+    if (rc == 0) /* groups of samples are read into memory */
+        rc = weir_mp4_claim(r, weir_video_bytes_before(r->track, r->track->n), "its samples");
     return rc;
 }

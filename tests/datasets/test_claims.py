@@ -367,6 +367,53 @@ def tfrecord_features(path):
     return [os.path.dirname(write(f"{path}/rlds/x.tfrecord-00000-of-00001", length, crc(length), example, b"\0" * 4))]
 
 
+# ---- MP4 ----
+
+
+def box(kind, *parts):
+    body = b"".join(parts)
+    return struct.pack(">I", len(body) + 8) + kind + body
+
+
+def table(kind, *words):
+    return box(kind, struct.pack(f">{len(words) + 1}I", 0, *words))
+
+
+def mp4(path, n, sizes, ctts=(), moov_hole=0):
+    """A LeRobot dataset whose video has n samples. sizes: the box stsz; moov_hole: bytes of a hole in the index."""
+    video = {"dtype": "video", "shape": [8, 8, 3], "names": ["height", "width", "channels"]}
+    info = INFO | {"video_path": "videos/{video_key}_{episode_index}.mp4"}
+    info["features"] = INFO["features"] | {"observation.images.top": video}
+    lerobot(path, info=(json.dumps(info),))
+    entry = box(b"av01", b"\0" * 24, struct.pack(">2H", 8, 8), b"\0" * 50, box(b"av1C", b"\x81\0\x0c\0"))
+    stbl = box(b"stbl", box(b"stsd", struct.pack(">2I", 0, 1), entry),
+               table(b"stts", 1, n, 100), ctts and table(b"ctts", len(ctts) // 2, *ctts) or b"", table(b"stsc", 1, 1, n, 1),
+               table(b"stco", 1, 4096), sizes)
+    handler = box(b"hdlr", b"\0" * 8, b"vide", b"\0" * 13)
+    media = box(b"mdia", table(b"mdhd", 0, 0, 1000, 0), handler, box(b"minf", stbl))
+    moov = table(b"mvhd", 0, 0, 1000, 0) + box(b"trak", media)
+    hole = struct.pack(">I", moov_hole + 8) + b"free" if moov_hole else b""
+    head = box(b"ftyp", b"isom\0\0\2\0isom") + struct.pack(">I", 8 + len(moov) + len(hole) + moov_hole) + b"moov" + moov + hole
+    write(f"{path}/videos/observation.images.top_0.mp4", head, moov_hole, struct.pack(">I", 0) + b"mdat", 4 * GIB)
+    return [path]
+
+
+def mp4_samples(path):
+    """Samples of one size, in a hole, that are not presented in the order of the file."""
+    n = 400 << 20
+    return mp4(path, n, table(b"stsz", 8, n), (1, 0, 1, 150, n - 2, 0))
+
+
+def mp4_sample(path):
+    """A sample of 3 GiB in a hole."""
+    return mp4(path, 10, table(b"stsz", 0, 10, *[3 * GIB] + [1] * 9))
+
+
+def mp4_index(path):
+    """An index of 250 MiB with a hole."""
+    return mp4(path, 10, table(b"stsz", 0, 10, *[1] * 10), moov_hole=250 << 20)
+
+
 # ---- HDF5 and images ----
 
 
@@ -440,10 +487,12 @@ def served(paths):
 
 INFO_ROWS = (parquet_names, parquet_page_in_a_hole, parquet_footer_in_a_hole, parquet_zeros, parquet_runs, info_values,
              info_hole, episodes_line, episodes_lines, episodes_hole, tasks_line, zarr_rows, zarr_attributes,
-             zip_directory, features_values, tfrecord_hole, tfrecord_features, hdf5_rows)
+             zip_directory, features_values, tfrecord_hole, tfrecord_features, hdf5_rows,
+             mp4_samples, mp4_sample, mp4_index)
 RUN = ("--batch-size", "2", "--num-workers", "1")
 ROWS = [(make, weir("info", "@0")) for make in INFO_ROWS]
-ROWS += [(make, weir("run", "@0", *RUN)) for make in (parquet_names, png_size, jpeg_size, hdf5_rows, tasks_line)]
+ROWS += [(make, weir("run", "@0", *RUN)) for make in (parquet_names, png_size, jpeg_size, hdf5_rows, tasks_line,
+                                                         mp4_sample)]
 ROWS += [(make, weir("verify", "@0")) for make in (stats_line, parquet_runs)]
 ROWS += [(make, weir("report", "@0")) for make in (log_values, log_hole, trace_events, trace_blank, trace_values)]
 ROWS += [(result_values, weir("compare", "@0", "@0")), (config_hole, weir("run", "@1", "--config", "@0", *RUN)),

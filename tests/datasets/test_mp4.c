@@ -442,6 +442,43 @@ Test(mp4, indexes_larger_than_the_limit)
     free(bytes);
 }
 
+/* Makes the file sparse, with n bytes, and expects an error. */
+static void expect_too_few_bytes(const struct mp4_file *file, off_t n, const char *what)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    size_t written;
+    uint8_t *bytes = mp4_build(file, &written);
+    cr_assert_eq(ftruncate(mp4_fd, 0), 0);
+    cr_assert_eq(weir_write_at(mp4_fd, 0, bytes, written), 0);
+    cr_assert_eq(ftruncate(mp4_fd, n), 0);
+    cr_assert_eq(mp4_open_file((uint64_t)n, &err), -ENODATA, "%s", err.text);
+    cr_assert(strstr(err.text, what) && strstr(err.text, "copy it again"), "%s", err.text);
+    free(bytes);
+}
+
+/* A hole costs nothing, and tables describe much in it. */
+Test(mp4, holes_demand_no_memory)
+{
+    enum { MANY = 200 << 20, SHIFTS = 3 };
+    const off_t size = (off_t)1 << 32;
+    struct mp4_file file = mp4_plain(), plain = mp4_plain();
+    plain.place = MP4_INDEX_FIRST;
+    plain.extends_to_end = true;
+    file = plain; /* equal sizes and several shifts, so that the order must be found */
+    file.stsz = MP4_TABLE(8, MANY);
+    file.stts = MP4_TABLE(1, MANY, 100);
+    file.ctts = MP4_TABLE(SHIFTS, 1, 0, 1, 150, MANY - 2, 0);
+    file.stsc = MP4_TABLE(1, 1, MANY, 1);
+    file.stco = MP4_TABLE(1, 0);
+    expect_too_few_bytes(&file, size, "too few for its samples");
+    file = plain; /* a sample that is a hole */
+    file.stsz.words[7] = 3u << 30;
+    expect_too_few_bytes(&file, size, "too few for its samples");
+    file = plain; /* an index that is one */
+    file.place = MP4_INDEX_LAST;
+    expect_too_few_bytes(&file, 200 << 20, "too few for its index");
+}
+
 Test(mp4, files_that_became_shorter)
 {
     struct weir_err err;
