@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -21,6 +22,7 @@ static struct {
     pthread_mutex_t lock; /* held by the functions below, but not while a sample is taken */
     pthread_cond_t stop;
     bool running, stopping;
+    _Atomic(void (*)(void)) also; /* NULL = nothing */
     pthread_t thread;
     struct weir_watch *watch; /* NULL = off */
     int n_tasks;
@@ -122,6 +124,9 @@ static void *sample_main(void *user)
     pthread_mutex_lock(&sampler.lock);
     for (unsigned round = 0; !sampler.stopping; round++) {
         pthread_mutex_unlock(&sampler.lock);
+        void (*also)(void) = atomic_load(&sampler.also);
+        if (also)
+            also();
         if (round % TAKE_EVERY == 0) {
             for (int i = 0; i < sampler.n_tasks && round > 0; i++)
                 take_task(&sampler.tasks[i]);
@@ -167,8 +172,14 @@ static void stop(void)
     pthread_cond_signal(&sampler.stop);
     pthread_t thread = sampler.thread;
     pthread_mutex_unlock(&sampler.lock);
-    pthread_join(thread, NULL);
+    if (!pthread_equal(thread, pthread_self())) /* the function that it calls may stop it */
+        pthread_join(thread, NULL);
     pthread_mutex_lock(&sampler.lock);
+}
+
+void weir_watch_samples_also(void (*function)(void))
+{
+    atomic_store(&sampler.also, function);
 }
 
 static void restart(struct weir_watch *watch)

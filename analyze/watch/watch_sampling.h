@@ -17,6 +17,8 @@ struct weir_watch_samples {
 
 /* Starts or stops the thread. It also stops before any fork(), and starts again with the next request of a loop. */
 void weir_watch_samples_run(struct weir_watch *watch, bool on);
+/* Has the thread call a function too, before each sample, without a lock. */
+void weir_watch_samples_also(void (*function)(void));
 /* Copies the sums of a loader. */
 void weir_watch_samples_read(int loader, struct weir_watch_samples *samples);
 void weir_watch_samples_subtract(struct weir_watch_samples *to, const struct weir_watch_samples *then);

@@ -42,6 +42,9 @@ _FUNCTIONS = {
     "free": (None, ctypes.c_void_p),
     "write": (_INT, _TEXT, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t),
     "sampling": (None, _WATCH, _INT),
+    "sigterm": (_INT, ctypes.CFUNCTYPE(None)),
+    "sigterm_take": (_INT,),
+    "sigterm_end": (None,),
     "launched": (None, ctypes.POINTER(_INT), ctypes.POINTER(_INT)),
     "ranks": (_INT, _WATCH, _INT, _INT, _INT, _TEXT, _INT, ctypes.c_char_p, ctypes.c_size_t),
     "ranks_publish": (None,),
@@ -57,7 +60,7 @@ _FUNCTIONS = {
     "live_end": (None,),
     "metrics": (_INT, _WATCH, _INT, _INT, _TEXT, ctypes.POINTER(ctypes.c_void_p)),
 }
-_WAITING = ("write", "ranks_pause", "ranks_end", "live", "live_loader", "live_pause", "live_end")
+_WAITING = ("sampling", "write", "ranks_pause", "ranks_end", "live", "live_loader", "live_pause", "live_end")
 
 
 def warn(text, level=2):

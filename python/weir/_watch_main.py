@@ -1,11 +1,13 @@
 """The command `python -m weir watch`: runs a training script with every DataLoader watched."""
 import builtins
+import ctypes
 import importlib.machinery
 import os
 import re
 import runpy
 import signal
 import sys
+import time
 import zipfile
 
 from ._watch_ranks import ranks
@@ -113,22 +115,30 @@ def _options(found):
 
 
 def _report_on_sigterm(session):
-    """Has SIGTERM print the final table and then end this process as it does by default. Children keep the default, and
-    so do ranks: one that waits in a collective runs no handler of Python."""
+    """Has SIGTERM print the final table and then end this process as it does by default, also during a long call in C.
+    Children keep the default, and so do ranks: one that waits in a collective runs no handler of Python."""
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL or ranks()[1] > 1:
         return
-    pid = os.getpid()
+    pid, library = os.getpid(), session.library
+
+    def report():
+        """On this thread, or on one of the library's."""
+        if library.sigterm_take():
+            try:
+                session.interrupted = True
+                session.finish()
+            finally:
+                library.sigterm_end()
+        while True:  # the other thread ends the process
+            time.sleep(1)
 
     def end(number, frame):
         if signal.getsignal(number) is not end:  # the program's own handler calls those before it
             return
+        if os.getpid() == pid:
+            report()
         signal.signal(number, signal.SIG_DFL)
-        try:
-            if os.getpid() == pid:
-                session.interrupted = True
-                session.finish()
-        finally:
-            os.kill(os.getpid(), number)
+        os.kill(os.getpid(), number)
 
     def in_child():
         if signal.getsignal(signal.SIGTERM) is end:
@@ -136,6 +146,8 @@ def _report_on_sigterm(session):
 
     signal.signal(signal.SIGTERM, end)
     os.register_at_fork(after_in_child=in_child)
+    session.on_sigterm = ctypes.CFUNCTYPE(None)(report)  # for as long as the library may call it
+    library.sigterm(session.on_sigterm)
 
 
 def _set_first_path(path):

@@ -797,6 +797,19 @@ class Command(unittest.TestCase):
         run(code, "stdout", module=self.WATCH, check=-signal.SIGTERM)
         run(code, "rank", module=self.WATCH, check=-signal.SIGTERM, RANK="0", WORLD_SIZE="2")
 
+    def test_sigterm_during_a_call_in_c(self):
+        """Of minutes, in which handlers of Python do not run. The report needs a call that lets other threads run."""
+        code = """
+            import hashlib, subprocess
+            for batch in DataLoader(Data(), batch_size=4): pass
+            subprocess.Popen(["sh", "-c", "sleep 1; kill $PPID"])
+            if sys.argv[1] == "lets_run": hashlib.pbkdf2_hmac("sha256", b"", b"", 2 ** 31 - 1)
+            sum(range(10 ** 12))
+        """
+        out, err = run(code, "lets_run", module=self.WATCH, check=-signal.SIGTERM, timeout=100)
+        self.assertEqual(out.count("00_TOTAL_batch"), 1, out + err)
+        self.assertEqual(run(code, "holds", module=self.WATCH, check=-signal.SIGTERM, timeout=100)[1], "")
+
     def test_nothing_to_see(self):
         text = "no DataLoader of this process delivered a batch"
         self.assertIn(text, run("DataLoader(Data())", module=self.WATCH)[1])
