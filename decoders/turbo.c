@@ -28,6 +28,7 @@ struct turbo {
     char message[JMSG_LENGTH_MAX];
     struct weir_jpeg_fast *fast; /* NULL: libjpeg-turbo decodes everything */
     bool warnings_fail, warned;  /* as in struct weir_rows */
+    bool flawed_header;          /* the header has extraneous bytes */
     const uint8_t *unchecked;    /* first byte of the scan not yet searched for zeros; NULL before the first scan */
     uint8_t *inks;               /* buffer for a band of CMYK rows */
     size_t inks_bytes;
@@ -73,6 +74,7 @@ static bool is_harmless(struct turbo *turbo)
 {
     switch (turbo->errors.msg_code) {
     case JWRN_EXTRANEOUS_DATA:
+        turbo->flawed_header |= !turbo->unchecked;
         return decoded_is_whole(turbo, (size_t)turbo->errors.msg_parm.i[0]);
     case JWRN_JFIF_MAJOR:
     case JWRN_ADOBE_XFORM:
@@ -103,6 +105,16 @@ static void on_progress(j_common_ptr common)
     longjmp(of(common)->escape, 1);
 }
 
+/* Whether libjpeg will use a standard Huffman table because the header defines none. */
+static bool lacks_tables(const struct jpeg_decompress_struct *jpeg)
+{
+    bool lacks = false;
+    for (int i = 0; i < jpeg->comps_in_scan && !jpeg->arith_code && !jpeg->progressive_mode; i++)
+        lacks |= !jpeg->dc_huff_tbl_ptrs[jpeg->cur_comp_info[i]->dc_tbl_no & 3] ||
+                 !jpeg->ac_huff_tbl_ptrs[jpeg->cur_comp_info[i]->ac_tbl_no & 3];
+    return lacks;
+}
+
 /* Starts a frame with a new decompressor. libjpeg keeps DQT and DHT tables from one image to the next, so a frame
  * without tables would be decoded with those of the previous frame. With a new decompressor, missing DHT tables are
  * replaced with the standard tables (motion JPEG; ITU-T T.81, annex K), and a missing DQT table is an error. */
@@ -111,11 +123,16 @@ static void begin_frame(struct turbo *turbo, const uint8_t *bytes, size_t length
     jpeg_destroy_decompress(&turbo->jpeg);
     jpeg_create_decompress(&turbo->jpeg);
     turbo->jpeg.progress = &turbo->progress;
-    turbo->warned = false;
+    turbo->warned = turbo->flawed_header = false;
     turbo->unchecked = NULL;
     jpeg_mem_src(&turbo->jpeg, bytes, length);
     jpeg_read_header(&turbo->jpeg, TRUE);
     turbo->unchecked = turbo->jpeg.src->next_input_byte;
+    if (turbo->flawed_header && lacks_tables(&turbo->jpeg)) {
+        snprintf(turbo->message, sizeof turbo->message,
+                 "Corrupt JPEG data: extraneous bytes in place of Huffman tables");
+        longjmp(turbo->escape, 1);
+    }
 }
 
 static int original_open(void **self)
