@@ -257,6 +257,20 @@ def tasks_line(path):
     return lerobot(path, tasks=('{"task_index": 0, "task": "a", "x": [', VALUES[:-1], "]}\n"))
 
 
+def episodes_rows(path):
+    """An episode that is longer than its file."""
+    rows = 1 << 30
+    return lerobot(path, info=(json.dumps(dict(INFO, total_frames=rows)),),
+                   episodes=(f'{{"episode_index": 0, "tasks": ["a"], "length": {rows}}}\n',))
+
+
+def episodes_files(path):
+    """Episodes whose files do not exist."""
+    n = 1 << 16
+    lines = "".join(f'{{"episode_index":{i},"length":10,"tasks":[]}}\n' for i in range(n))
+    return lerobot(path, info=(json.dumps(dict(INFO, total_episodes=n, total_frames=10 * n)),), episodes=(lines,))
+
+
 def stats_line(path):
     return lerobot(path, episodes_stats=('{"episode_index": 0, "stats": {"action": {"x": [', VALUES[:-1], "]}}}\n"))
 
@@ -315,7 +329,7 @@ def zarr(path, rows=10, zattrs=("{}",), chunk_rows=10):
 
 
 def zarr_rows(path):
-    return zarr(path, rows=1 << 30, chunk_rows=1)
+    return zarr(path, rows=1 << 24, chunk_rows=1)
 
 
 def zarr_attributes(path):
@@ -486,7 +500,8 @@ def served(paths):
 
 
 INFO_ROWS = (parquet_names, parquet_page_in_a_hole, parquet_footer_in_a_hole, parquet_zeros, parquet_runs, info_values,
-             info_hole, episodes_line, episodes_lines, episodes_hole, tasks_line, zarr_rows, zarr_attributes,
+             info_hole, episodes_line, episodes_lines, episodes_hole, tasks_line, episodes_rows, episodes_files,
+             zarr_rows, zarr_attributes,
              zip_directory, features_values, tfrecord_hole, tfrecord_features, hdf5_rows,
              mp4_samples, mp4_sample, mp4_index)
 RUN = ("--batch-size", "2", "--num-workers", "1")
