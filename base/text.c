@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <ctype.h>
 #include <string.h>
 
 static size_t sequence_length(unsigned char lead)
@@ -154,4 +155,33 @@ void weir_text_csv(FILE *out, const char *text)
         fputc(*text, out);
     }
     fputs("\",", out);
+}
+
+void weir_shell_word(FILE *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,=+@%";
+    if (*word && word[strspn(word, plain)] == '\0') {
+        fputs(word, out);
+        return;
+    }
+    const char *control = word;
+    while (*control && !iscntrl((unsigned char)*control))
+        control++;
+    if (*control) { /* control characters need the $'...' quotes of bash and zsh */
+        fputs("$'", out);
+        for (; *word; word++)
+            if (iscntrl((unsigned char)*word) || *word == '\'' || *word == '\\')
+                fprintf(out, "\\%03o", (unsigned char)*word);
+            else
+                fputc(*word, out);
+        fputc('\'', out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*word, out);
+    fputc('\'', out);
 }

@@ -36,4 +36,8 @@ struct weir_size_text weir_size_short(double bytes);
 /* Writes the string as a quoted cell of a CSV table, followed by a comma. */
 void weir_text_csv(FILE *out, const char *text);
 
+/* Prints a word so that a shell reads it unchanged: without quotes if possible, in '...', or in $'...' (bash, zsh) if
+ * it contains control characters. */
+void weir_shell_word(FILE *out, const char *word);
+
 #endif

@@ -155,6 +155,7 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
     struct weir_dataset_config config = {.size = sizeof config,
                                          .path = path,
                                          .tolerant = o.on_error != 0,
+                                         .list_unused = true,
                                          .progress = weir_index_progress,
                                          .user = &progress};
     weir_loader_options_dataset(&o.loader, &config);

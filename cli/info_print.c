@@ -337,6 +337,8 @@ static void print_text(const struct facts *facts, const char *path)
                 ragged, (unsigned long long)cut);
     print_state(out, "state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
     print_state(out, "actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
+    if (weir_dataset_not_used(dataset))
+        fprintf(out, "not used: %s\n", weir_dataset_not_used(dataset));
     print_texts(out, dataset);
     char note[1024];
     for (int i = 0; weir_dataset_note(dataset, i, note, sizeof note); i++)
@@ -468,6 +470,7 @@ static void print_json(struct weir_json *json, const struct facts *facts, const 
     weir_json_double(json, "fallback_share", (double)library / (double)frames);
     json_state(json, "state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
     json_state(json, "actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
+    weir_json_text(json, "not_used", weir_dataset_not_used(dataset));
     uint64_t cut;
     weir_json_int(json, "ragged_episodes", weir_dataset_ragged(dataset, &cut));
     weir_json_uint(json, "ragged_rows_cut", cut);

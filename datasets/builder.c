@@ -61,13 +61,22 @@ static int complete_length(struct weir_episode_builder *builder, struct weir_err
                         longest.what, longest.steps, longest.unit, shortest.what, shortest.steps, shortest.unit);
 }
 
+static int no_numbers(const struct weir_episode_builder *builder, struct weir_err *err)
+{
+    bool no_state = builder->qpos.n == 0, no_actions = builder->actions.n == 0;
+    char advice[WEIR_ADVICE_MAX];
+    unsigned needs = (no_state ? WEIR_NEEDS_STATE : 0) | (no_actions ? WEIR_NEEDS_ACTIONS : 0);
+    weir_keys_advise(builder->store, builder->config, needs, advice, sizeof advice);
+    return weir_err_set(err, -EBADMSG, "layout %s, but the episode has no %s%s%s that the layout names; it has %s",
+                        builder->episode->layout->name, no_state ? "state" : "",
+                        no_state && no_actions ? " and no " : "", no_actions ? "actions" : "", advice);
+}
+
 int weir_builder_complete(struct weir_episode_builder *builder, struct weir_err *err)
 {
     struct weir_episode *e = builder->episode;
     if (builder->qpos.n == 0 || builder->actions.n == 0)
-        return weir_err_set(err, -EBADMSG, "layout %s, but the episode has no %s; name the datasets with --%s-keys",
-                            e->layout->name, builder->qpos.n == 0 ? "state" : "actions",
-                            builder->qpos.n == 0 ? "qpos" : "action");
+        return no_numbers(builder, err);
     int rc = complete_length(builder, err);
     if (rc == 0)
         rc = weir_columns_join(&builder->qpos, e->steps, &e->qpos, &e->qpos_dim, err);
@@ -233,7 +242,7 @@ static int take_shape(const struct weir_episode_builder *builder, struct weir_fr
     if (!(depth ? weir_looks_like_depth(shape) : weir_looks_like_images(shape)))
         return wrong_shape(builder, key, shape, depth, err);
     if (shape->dims[0] == 0 || shape->dims[0] > STEPS_MAX)
-        return weir_err_set(err, -EBADMSG, "%s: has %llu frames; remove the episode", key,
+        return weir_err_set(err, -EBADMSG, "%s: has %llu frames; leave the episode out with --on-error skip", key,
                             (unsigned long long)shape->dims[0]);
     map->frames = (int)shape->dims[0];
     uint64_t row_bytes = shape->type_bytes;

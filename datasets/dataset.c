@@ -367,6 +367,11 @@ const char *weir_dataset_action_key(const struct weir_dataset *dataset, int epis
     return dataset->episodes[episode].action_key;
 }
 
+const char *weir_dataset_not_used(const struct weir_dataset *dataset)
+{
+    return dataset->episodes[0].not_used;
+}
+
 const char *weir_dataset_about(const struct weir_dataset *dataset)
 {
     return dataset->files[0].about;

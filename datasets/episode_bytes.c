@@ -115,6 +115,7 @@ void weir_bytes_put_episode(struct weir_bytes_writer *w, const struct weir_episo
     weir_bytes_put_text(w, e->action_key);
     weir_bytes_put_text(w, e->passed_over);
     weir_bytes_put_text(w, e->left_out);
+    weir_bytes_put_text(w, e->not_used);
     put_texts(w, e);
     weir_bytes_put(w, e->qpos, steps * (size_t)e->qpos_dim * sizeof(float));
     weir_bytes_put(w, e->actions, steps * (size_t)e->action_dim * sizeof(float));
@@ -311,6 +312,7 @@ void weir_bytes_get_episode(struct weir_bytes_reader *c, struct weir_episode *e)
     e->action_key = weir_bytes_get_text(c);
     e->passed_over = weir_bytes_get_text(c);
     e->left_out = weir_bytes_get_text(c);
+    e->not_used = weir_bytes_get_text(c);
     get_texts(c, e);
     get_numbers(c, fields, e);
     e->maps = allocate(c, (size_t)e->n_maps + 1, sizeof *e->maps);
@@ -345,6 +347,7 @@ int weir_episode_copy_lent(struct weir_episode *e)
     fine &= copy_lent_text(&e->action_key);
     fine &= copy_lent_text(&e->passed_over);
     fine &= copy_lent_text(&e->left_out);
+    fine &= copy_lent_text(&e->not_used);
     fine &= copy_lent(&e->texts, e->texts_bytes);
     fine &= copy_lent(&e->qpos, steps * (size_t)e->qpos_dim * sizeof *e->qpos);
     fine &= copy_lent(&e->actions, steps * (size_t)e->action_dim * sizeof *e->actions);

@@ -46,8 +46,9 @@ struct weir_format_ops {
     /* Returns the file that stands for a folder with this name on a server, which contains it if it is a dataset. NULL:
      * the name is that of a file. NULL instead of the function: the format has no folders on servers. */
     const char *(*mark)(const char *name);
-    bool reads_origins; /* opens files of an origin (origin/origin.h), not only of this machine */
-    bool is_held;       /* open() holds a resource that its result depends on, so index files are never used */
+    bool reads_origins;   /* opens files of an origin (origin/origin.h), not only of this machine */
+    bool has_filter_keys; /* files can name lists of their episodes (config.filter_key) */
+    bool is_held;         /* open() holds a resource that its result depends on, so index files are never used */
 };
 
 extern const struct weir_format_ops weir_format_hdf5, weir_format_tfrecord, weir_format_zarr, weir_format_lmdb,

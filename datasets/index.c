@@ -109,6 +109,7 @@ void weir_episode_finish(struct weir_episode *episode)
     count_text(episode, episode->action_key);
     count_text(episode, episode->passed_over);
     count_text(episode, episode->left_out);
+    count_text(episode, episode->not_used);
     episode->bytes += episode->texts_bytes;
 }
 
@@ -158,6 +159,9 @@ int weir_episode_describe(struct weir_store *store, struct weir_episode *episode
         rc = weir_builder_complete(builder, err);
     if (rc == 0)
         rc = store->ops->texts(store, episode, err);
+    if (rc == 0)
+        rc = weir_builder_not_used(builder, err);
+    store->is_first = false;
     weir_builder_drop(builder);
     free(builder);
     episode->maps = shrink(episode->maps, (size_t)episode->n_maps * sizeof *episode->maps);
@@ -179,6 +183,7 @@ void weir_episode_close(struct weir_episode *episode)
     if (!episode->is_lent) {
         free(episode->passed_over);
         free(episode->left_out);
+        free(episode->not_used);
         free(episode->texts);
         free(episode->qpos);
         free(episode->actions);
@@ -266,6 +271,8 @@ void weir_file_open(struct weir_file_result *result, const char *path, const str
     if (opening->origin && !format->reads_origins)
         result->rc = weir_err_set(&result->err, -ENOTSUP,
                                   "%s files cannot be read from a server; copy them to this machine", format->name);
+    else if (opening->config && opening->config->filter_key && !format->has_filter_keys)
+        result->rc = weir_err_set(&result->err, -EINVAL, "--filter-key: %s files have no lists of demos", format->name);
     else
         result->rc =
             weir_file_identify(&result->file, opening->origin, path, weir_format_mark(format, path), &result->err);

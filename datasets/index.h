@@ -148,7 +148,8 @@ struct weir_episode {
     struct weir_frame_map *maps;
     char (*names)[WEIR_NAME_MAX]; /* names of the cameras, in the order of maps */
     char *passed_over;            /* names of cameras that were not requested ("a, b"); may be NULL */
-    char *left_out;               /* contents that were not loaded, one per line; may be NULL */
+    char *left_out;               /* lines of weir_dataset_left_out; may be NULL */
+    char *not_used;               /* weir_dataset_not_used; may be NULL */
     int n_texts;
     size_t texts_bytes;
     char *texts;  /* metadata strings (see weir_texts_count); may be NULL */

@@ -73,11 +73,12 @@ static void put_file(struct weir_bytes_writer *w, const struct weir_file_index *
 static char *recipe_of(const struct weir_dataset_config *config)
 {
     char *text;
-    int n = asprintf(&text, "cameras=%s;qpos=%s;action=%s;image=%s;ragged=%d;external=%d%s%s",
+    int n = asprintf(&text, "cameras=%s;qpos=%s;action=%s;image=%s;ragged=%d;external=%d%s%s%s%s",
                      config->cameras ? config->cameras : "", config->qpos_keys ? config->qpos_keys : "",
                      config->action_keys ? config->action_keys : "", config->image_keys ? config->image_keys : "",
                      config->allow_ragged, config->allow_external, config->depth ? ";depth=1" : "",
-                     config->own_types ? ";types=1" : "");
+                     config->own_types ? ";types=1" : "", config->filter_key ? ";filter=" : "",
+                     config->filter_key ? config->filter_key : "");
     return n < 0 ? NULL : text;
 }
 

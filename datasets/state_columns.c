@@ -29,7 +29,7 @@ static int check_state_shape(const struct weir_episode_builder *builder, const c
         return weir_err_set(err, -EBADMSG, "%s: has rank %d, but its shape must be (steps, dimensions)", key,
                             shape->rank);
     if (shape->dims[0] == 0)
-        return weir_err_set(err, -EBADMSG, "%s: has 0 steps; remove the episode", key);
+        return weir_err_set(err, -EBADMSG, "%s: has 0 steps; leave the episode out with --on-error skip", key);
     uint64_t dim = flat ? 1 : shape->dims[1];
     if (shape->dims[0] > STEPS_MAX || dim == 0 || dim > DIM_MAX)
         return weir_err_set(err, -EBADMSG, "%s: its shape (%llu, %llu) is invalid", key,
@@ -61,6 +61,16 @@ static int read_columns(const struct weir_episode_builder *builder, const char *
     return part->values ? 0 : weir_no_memory(err);
 }
 
+/* Adds to the error about an array of the layout what the file has instead. */
+static int advise(const struct weir_episode_builder *builder, struct weir_err *err)
+{
+    char advice[WEIR_ADVICE_MAX];
+    struct weir_err why = *err;
+    weir_keys_advise(builder->store, builder->config, WEIR_NEEDS_STATE | WEIR_NEEDS_ACTIONS, advice, sizeof advice);
+    *err = WEIR_ERR_NONE;
+    return weir_err_set(err, -ENOENT, "%.200s; it has %s", why.text, advice);
+}
+
 static int add_columns(struct weir_episode_builder *builder, struct weir_state_columns *columns, const char *key,
                        bool next_row, struct weir_err *err)
 {
@@ -71,6 +81,8 @@ static int add_columns(struct weir_episode_builder *builder, struct weir_state_c
                             WEIR_STATE_PARTS_MAX);
     struct weir_array_shape shape;
     int rc = weir_store_shape(builder->store, key, &shape, err);
+    if (rc == -ENOENT && err && !builder->by_keys)
+        return advise(builder, err);
     if (rc == 0)
         rc = check_state_shape(builder, full, &shape, err);
     if (rc < 0)

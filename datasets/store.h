@@ -46,11 +46,13 @@ struct weir_array_shape {
     bool has_fill;      /* set by read_numbers if some elements were never written and hold the fill value */
     bool is_signed;     /* for integers */
     bool is_bool;       /* for integers of one byte */
+    bool is_flattened;  /* the last of two dimensions is the product of several */
 };
 
 /* The first member of every format's store. */
 struct weir_store {
     const struct weir_store_ops *ops;
+    bool is_first; /* the next episode is the first of its file, whose unused arrays are listed */
 };
 
 struct weir_store_ops {
@@ -70,15 +72,16 @@ struct weir_store_ops {
                 struct weir_err *err);
     /* Returns true if the object at path has this attribute. NULL: the format has no attributes. */
     bool (*has_attribute)(struct weir_store *store, const char *path, const char *name);
-    /* Returns true if the root has this attribute and its value is the boolean false. NULL: the format has no
+    /* Returns true if the object at path has this attribute and its value is the boolean false. NULL: the format has no
      * attributes. */
-    bool (*is_false)(struct weir_store *store, const char *name);
+    bool (*is_false)(struct weir_store *store, const char *path, const char *name);
+    /* Begins or ends a search of all groups, whose failures do not count. Returns false if there must be no search,
+     * because an earlier failure would be lost. NULL: failures have no effect on later calls. */
+    bool (*search)(struct weir_store *store, bool begins);
     /* Adds the episode's metadata strings (weir_episode_add_text), and sets the episode's colour order if they record
      * it. */
     int (*texts)(struct weir_store *store, struct weir_episode *episode, struct weir_err *err);
     const char *images; /* for messages: which arrays can be images */
-    const char *lister; /* for messages: a command that lists the arrays of a file, such as "`h5ls -r` lists the
-                           datasets of a file" */
 };
 
 static inline bool weir_store_has(struct weir_store *store, const char *path)
@@ -108,9 +111,9 @@ static inline bool weir_store_has_attribute(struct weir_store *store, const char
     return store->ops->has_attribute && store->ops->has_attribute(store, path, name);
 }
 
-static inline bool weir_store_is_false(struct weir_store *store, const char *name)
+static inline bool weir_store_is_false(struct weir_store *store, const char *path, const char *name)
 {
-    return store->ops->is_false && store->ops->is_false(store, name);
+    return store->ops->is_false && store->ops->is_false(store, path, name);
 }
 
 /* Reads a whole numeric array as floats. The caller frees *values, which is NULL after an error. */

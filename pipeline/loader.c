@@ -74,6 +74,7 @@ static int open_dataset(struct weir_shared *s, struct weir_err *err)
                                          .endpoint = c->endpoint,
                                          .anonymous = c->anonymous,
                                          .cache = c->cache,
+                                         .filter_key = c->filter_key,
                                          .columns = c->columns,
                                          .depth = c->columns};
     int rc = weir_dataset_open(&s->setup.dataset, &config, err);

@@ -102,6 +102,8 @@ const struct weir_opt weir_loader_opts[] = {
      .users = DATA, .details = "Covers external links, external storage and virtual datasets."},
     {"episodes", WEIR_OPT_TEXT, FIELD(episodes), "LIST", NULL, "episodes to load, such as 0,3,10:20", .users = DATA,
      .details = "For LeRobot datasets. FIRST:END excludes END."},
+    {"filter-key", WEIR_OPT_TEXT, FIELD(filter_key), "NAME", NULL, "demos to load: a list in the file, such as train",
+     .users = DATA, .details = "For robomimic's files and others with demos, which name such lists in /mask."},
     {"split", WEIR_OPT_TEXT, FIELD(split), "NAME", NULL, "files of one split, by name: train, val or all",
      .users = DATA, .keyword = "file_split"},
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail", "treatment of bad frames",
@@ -199,6 +201,7 @@ void weir_loader_options_dataset(const struct weir_loader_config *from, struct w
     to->endpoint = from->endpoint;
     to->anonymous = from->anonymous;
     to->cache = from->cache;
+    to->filter_key = from->filter_key;
 }
 
 /* ---- the configuration: defaults and bounds ---- */

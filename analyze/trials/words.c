@@ -1,6 +1,5 @@
 #include "analyze/trials/words.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,33 +63,4 @@ void weir_words_add_measured(struct weir_words *words, double seconds)
     weir_words_add_option(words, "seconds", text);
     weir_words_add_option(words, "every", "0");
     weir_words_add_option(words, "log", "-");
-}
-
-void weir_shell_word(FILE *out, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,=+@%";
-    if (*word && word[strspn(word, plain)] == '\0') {
-        fputs(word, out);
-        return;
-    }
-    const char *control = word;
-    while (*control && !iscntrl((unsigned char)*control))
-        control++;
-    if (*control) { /* control characters need the $'...' quotes of bash and zsh */
-        fputs("$'", out);
-        for (; *word; word++)
-            if (iscntrl((unsigned char)*word) || *word == '\'' || *word == '\\')
-                fprintf(out, "\\%03o", (unsigned char)*word);
-            else
-                fputc(*word, out);
-        fputc('\'', out);
-        return;
-    }
-    fputc('\'', out);
-    for (; *word; word++)
-        if (*word == '\'')
-            fputs("'\\''", out);
-        else
-            fputc(*word, out);
-    fputc('\'', out);
 }

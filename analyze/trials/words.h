@@ -25,8 +25,4 @@ void weir_words_add_options(struct weir_words *words, const struct weir_opt *opt
 void weir_words_add_measured(struct weir_words *words, double seconds);
 void weir_words_free(struct weir_words *words);
 
-/* Prints a word so that a shell reads it unchanged: without quotes if possible, in '...', or in $'...' (bash, zsh) if
- * it contains control characters. */
-void weir_shell_word(FILE *out, const char *word);
-
 #endif

@@ -2,7 +2,7 @@
 #include "analyze/logs/log_lines.h"
 #include "analyze/logs/log_plain.h"
 #include "analyze/logs/log_read.h"
-#include "analyze/trials/words.h"
+#include "base/text.h"
 #include "prof/trace/trace_read.h"
 
 #include <dirent.h>

@@ -40,18 +40,20 @@ int weir_h5_unreadable(const struct weir_h5 *h5, struct weir_err *err)
     return *h5->unreadable ? unreadable(h5->unreadable, h5->unreadable_why, -EBADMSG, err) : 0;
 }
 
-/* Opens an attribute of the file's root. Returns H5I_INVALID_HID if it is missing or cannot be opened; *exists
- * distinguishes the two cases. */
-static hid_t open_attribute(struct weir_h5 *h5, const char *name, bool *exists)
+/* Opens an attribute of an object. Returns H5I_INVALID_HID if it is missing or cannot be opened; *exists distinguishes
+ * the two cases. */
+static hid_t open_attribute(struct weir_h5 *h5, const char *path, const char *name, bool *exists)
 {
-    *exists = H5Aexists_by_name(h5->file, "/", name, H5P_DEFAULT) != 0;
-    return *exists ? H5Aopen_by_name(h5->file, "/", name, H5P_DEFAULT, H5P_DEFAULT) : H5I_INVALID_HID;
+    *exists = H5Aexists_by_name(h5->file, path, name, H5P_DEFAULT) != 0;
+    return *exists ? H5Aopen_by_name(h5->file, path, name, H5P_DEFAULT, H5P_DEFAULT) : H5I_INVALID_HID;
 }
 
-bool weir_h5_is_false(struct weir_h5 *h5, const char *name)
+bool weir_h5_is_false(struct weir_h5 *h5, const char *relative, const char *name)
 {
     bool exists;
-    hid_t id = open_attribute(h5, name, &exists);
+    char path[WEIR_STORE_PATH_MAX];
+    weir_h5_absolute(h5, relative, path);
+    hid_t id = open_attribute(h5, path, name, &exists);
     if (id < 0) {
         if (exists)
             note_unreadable(h5, name);
@@ -72,7 +74,7 @@ bool weir_h5_is_false(struct weir_h5 *h5, const char *name)
 bool weir_h5_number(struct weir_h5 *h5, const char *name, double *value)
 {
     bool exists;
-    hid_t id = open_attribute(h5, name, &exists), type = id < 0 ? H5I_INVALID_HID : H5Aget_type(id);
+    hid_t id = open_attribute(h5, "/", name, &exists), type = id < 0 ? H5I_INVALID_HID : H5Aget_type(id);
     hid_t space = id < 0 ? H5I_INVALID_HID : H5Aget_space(id);
     H5T_class_t kind = type < 0 ? H5T_NO_CLASS : H5Tget_class(type);
     bool found = space >= 0 && H5Sget_simple_extent_npoints(space) == 1;
@@ -139,7 +141,7 @@ int weir_h5_text(struct weir_h5 *h5, const char *name, char *text, size_t size, 
 {
     bool exists;
     char why[256] = "";
-    hid_t id = open_attribute(h5, name, &exists);
+    hid_t id = open_attribute(h5, "/", name, &exists);
     if (!exists)
         return 0;
     if (id < 0)

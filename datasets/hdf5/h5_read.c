@@ -24,8 +24,7 @@ void weir_h5_enter(struct weir_h5 *h5, const char *root)
     snprintf(h5->root, sizeof h5->root, "%s", root);
 }
 
-/* Makes a path from the file's root. If the path is too long, writes a path that no file contains. */
-static void absolute(const struct weir_h5 *h5, const char *path, char text[WEIR_STORE_PATH_MAX])
+void weir_h5_absolute(const struct weir_h5 *h5, const char *path, char text[WEIR_STORE_PATH_MAX])
 {
     const char *slash = *h5->root && *path != '/' ? "/" : "";
     if (snprintf(text, WEIR_STORE_PATH_MAX, "%s%s%s", h5->root, slash, path) >= WEIR_STORE_PATH_MAX)
@@ -35,7 +34,7 @@ static void absolute(const struct weir_h5 *h5, const char *path, char text[WEIR_
 bool weir_h5_has(struct weir_h5 *h5, const char *relative)
 {
     char path[WEIR_STORE_PATH_MAX], part[WEIR_STORE_PATH_MAX];
-    absolute(h5, relative, path);
+    weir_h5_absolute(h5, relative, path);
     size_t length = strlen(path);
     if (length == 0)
         return false;
@@ -53,14 +52,14 @@ bool weir_h5_has(struct weir_h5 *h5, const char *relative)
 bool weir_h5_has_attribute(struct weir_h5 *h5, const char *relative, const char *name)
 {
     char path[WEIR_STORE_PATH_MAX];
-    absolute(h5, *relative ? relative : "/", path);
+    weir_h5_absolute(h5, *relative ? relative : "/", path);
     return H5Aexists_by_name(h5->file, path, name, H5P_DEFAULT) > 0;
 }
 
 bool weir_h5_is_group(struct weir_h5 *h5, const char *relative)
 {
     char path[WEIR_STORE_PATH_MAX];
-    absolute(h5, relative, path);
+    weir_h5_absolute(h5, relative, path);
     H5O_info_t info;
     return weir_h5_has(h5, relative) && H5Oget_info_by_name(h5->file, path, &info, H5P_DEFAULT) >= 0 &&
            info.type == H5O_TYPE_GROUP;
@@ -90,7 +89,7 @@ static herr_t add_name(hid_t group, const char *name, const H5L_info_t *info, vo
 int weir_h5_list(struct weir_h5 *h5, const char *relative, char (**names)[64], int *n, struct weir_err *err)
 {
     char group[WEIR_STORE_PATH_MAX];
-    absolute(h5, relative, group);
+    weir_h5_absolute(h5, relative, group);
     *names = NULL;
     *n = 0;
     hid_t id = H5Gopen2(h5->file, group, H5P_DEFAULT);
@@ -192,7 +191,7 @@ static int dataset_open(struct weir_h5 *h5, const char *path, struct weir_h5_dat
 {
     *d = (struct weir_h5_dataset){
         .id = H5I_INVALID_HID, .type = H5I_INVALID_HID, .space = H5I_INVALID_HID, .plist = H5I_INVALID_HID};
-    absolute(h5, path, d->path);
+    weir_h5_absolute(h5, path, d->path);
     if (!weir_h5_has(h5, path))
         return weir_err_set(err, -ENOENT, "%s: missing dataset; the layout needs it", *d->path ? d->path : path);
     d->id = H5Dopen2(h5->file, d->path, H5P_DEFAULT);
@@ -276,7 +275,7 @@ static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
             return weir_h5_machine_error(err);
         if (!weir_h5_supply.read && H5Fis_hdf5(path) <= 0)
             return weir_err_set(err, -EBADMSG,
-                                "not an HDF5 file; remove it, or convert it to one of the layouts that "
+                                "not an HDF5 file; move it away, or convert it to one of the layouts that "
                                 "`weir doctor` lists");
         return weir_err_set(err, -EBADMSG, "cannot be opened as HDF5: %s; is it incomplete, or still being written?",
                             text);
@@ -316,6 +315,17 @@ int weir_h5_refused(struct weir_err *err)
         return 0;
     *err = WEIR_ERR_NONE;
     return weir_err_set(err, -EPERM, "%s", weir_h5_inside.refusal);
+}
+
+bool weir_h5_search_begin(void)
+{
+    return !weir_h5_supply.read && !weir_h5_inside.refusal[0] && weir_h5_machine_error(NULL) == 0;
+}
+
+void weir_h5_search_end(void)
+{
+    weir_h5_inside.refusal[0] = '\0';
+    weir_h5_watch_errors();
 }
 
 uint64_t weir_h5_user_block(const struct weir_h5 *h5)

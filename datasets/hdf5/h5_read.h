@@ -29,6 +29,10 @@ void weir_h5_supply_from(const struct weir_h5_supply *supply);
 /* Returns 0, or -EPERM with err replaced if a file was refused since weir_h5_ask_about. Results are then unreliable,
  * because the library treats files that it cannot open as absent. */
 int weir_h5_refused(struct weir_err *err);
+/* Failures and refused files between these calls do not count. weir_h5_search_begin returns false if there was one
+ * before, or if the file is supplied, because reading all headers would take many requests. */
+bool weir_h5_search_begin(void);
+void weir_h5_search_end(void);
 
 int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err);
 void weir_h5_close(struct weir_h5 **h5);
@@ -43,8 +47,8 @@ uint64_t weir_h5_user_block(const struct weir_h5 *h5);
 bool weir_h5_has(struct weir_h5 *h5, const char *path);
 bool weir_h5_is_group(struct weir_h5 *h5, const char *path);
 bool weir_h5_has_attribute(struct weir_h5 *h5, const char *path, const char *name);
-/* Returns true if the root has this attribute, its type is the bool that h5py writes, and its value is false. */
-bool weir_h5_is_false(struct weir_h5 *h5, const char *name);
+/* Returns true if the object has this attribute, its type is the bool that h5py writes, and its value is false. */
+bool weir_h5_is_false(struct weir_h5 *h5, const char *path, const char *name);
 /* Reads a number or bool that is an attribute of the root. Returns false if there is none. */
 bool weir_h5_number(struct weir_h5 *h5, const char *name, double *value);
 /* Returns 0, or -EBADMSG with err if an attribute passed to weir_h5_is_false exists but cannot be read. */

@@ -27,4 +27,7 @@ struct weir_h5_dataset {
 int weir_h5_open_whole(struct weir_h5 *h5, const char *path, struct weir_h5_dataset *d, struct weir_err *err);
 void weir_h5_close_dataset(struct weir_h5_dataset *d);
 
+/* Makes a path from the file's root. If the path is too long, writes a path that no file contains. */
+void weir_h5_absolute(const struct weir_h5 *h5, const char *path, char text[WEIR_STORE_PATH_MAX]);
+
 #endif

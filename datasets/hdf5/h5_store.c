@@ -64,9 +64,15 @@ static bool has_attribute(struct weir_store *store, const char *path, const char
     return weir_h5_has_attribute(file_of(store), path, name);
 }
 
-static bool is_false(struct weir_store *store, const char *name)
+static bool is_false(struct weir_store *store, const char *path, const char *name)
 {
-    return weir_h5_is_false(file_of(store), name);
+    return weir_h5_is_false(file_of(store), path, name);
+}
+
+static bool search(struct weir_store *store, bool begins)
+{
+    (void)store;
+    return begins ? weir_h5_search_begin() : (weir_h5_search_end(), true);
 }
 
 /* ---- metadata strings ---- */
@@ -112,6 +118,12 @@ static int take_problem_info(const struct taking *taking, const char *value)
 static int take_text(void *user, const char *name, const char *value)
 {
     const struct taking *taking = user;
+    if (strcmp(name, "macros_image_convention") == 0 && value && strcmp(value, "opengl") == 0 &&
+        taking->episode->n_maps > 0)
+        return weir_episode_leave_out(taking->episode, taking->err,
+                                      "images are upside down in the file ("
+                                      "macros_image_convention is opengl) and in "
+                                      "batches");
     bool is_problem = strcmp(name, "problem_info") == 0;
     if (!is_problem && !taking->all && !is_instruction(name))
         return 0;
@@ -166,8 +178,8 @@ const struct weir_store_ops weir_store_hdf5 = {
     .rows = rows,
     .has_attribute = has_attribute,
     .is_false = is_false,
+    .search = search,
     .texts = texts,
     .images = "uint8 (steps, height, width, 3), or from JPEGs in rows of uint8 (steps, bytes), in fixed-length strings "
               "or in variable-length uint8 (steps)",
-    .lister = "`h5ls -r` lists the datasets of a file",
 };

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MASKS_MAX = 8 };
+
 struct description {
     struct weir_file_result *result;
     struct weir_hdf5_described *described;
@@ -54,13 +56,107 @@ static int describe_episode(void *user, int i, const struct weir_dataset_config 
     return rc;
 }
 
+/* ---- lists of demos, which robomimic calls filter keys ---- */
+
+#define MASK "/mask"
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* Prints the lists as "train (8 demos), valid (2 demos)"; "" = none. */
+static void print_masks(FILE *out, struct weir_h5 *h5)
+{
+    char(*names)[64];
+    int n;
+    if (!weir_h5_is_group(h5, MASK) || weir_h5_list(h5, MASK, &names, &n, NULL) < 0)
+        return;
+    for (int i = 0; i < n && i < MASKS_MAX; i++) {
+        char path[WEIR_STORE_PATH_MAX];
+        struct weir_array_shape shape;
+        snprintf(path, sizeof path, MASK "/%s", names[i]);
+        if (weir_h5_shape(h5, path, &shape, NULL) == 0)
+            fprintf(out, "%s" MASK "/%s (%llu demos)", i ? ", " : "", names[i],
+                    (unsigned long long)(shape.rank > 0 ? shape.dims[0] : 1));
+    }
+    free(names);
+}
+
+static int no_mask(struct weir_h5 *h5, const char *key, struct weir_err *err)
+{
+    char have[256] = "";
+    FILE *out = fmemopen(have, sizeof have, "w");
+    if (out) {
+        print_masks(out, h5);
+        fclose(out);
+    }
+    have[sizeof have - 1] = '\0';
+    return weir_err_set(err, -EINVAL, "--filter-key %.100s: no such list of demos; the file has %s", key,
+                        *have ? have : "none");
+}
+
+/* Adds the lists to those that are not used. */
+static int note_masks(struct description *d, struct weir_err *err)
+{
+    struct weir_episode *first = &d->result->file.episodes[0];
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return weir_no_memory(err);
+    fprintf(out, "%s%s", first->not_used ? first->not_used : "", first->not_used ? ", " : "");
+    long before = ftell(out);
+    print_masks(out, d->store->h5);
+    bool any = ftell(out) > before;
+    fputs(any ? " (--filter-key NAME chooses a list)" : "", out);
+    if (fclose(out) != 0 || !any) {
+        free(text);
+        return 0;
+    }
+    free(first->not_used);
+    first->not_used = text;
+    return 0;
+}
+
+/* Keeps the episodes that the list names, in the order of their numbers. */
+static int filter(struct description *d, const char *key, int *n, struct weir_err *err)
+{
+    const char *layout = d->layout->name, *start = d->layout->episodes ? strrchr(d->layout->episodes, '/') + 1 : NULL;
+    char path[WEIR_STORE_PATH_MAX], (*names)[64];
+    struct weir_array_shape shape;
+    if (!start)
+        return weir_err_set(err, -EINVAL, "--filter-key: files of layout %s have no lists of demos", layout);
+    snprintf(path, sizeof path, MASK "/%.200s", key);
+    if (strchr(key, '/') || !weir_h5_has(d->store->h5, path))
+        return no_mask(d->store->h5, key, err);
+    int rc = weir_h5_read_names(d->store->h5, path, &names, &shape, err);
+    if (rc < 0)
+        return rc;
+    size_t listed = shape.rank > 0 ? shape.dims[0] : 1;
+    int kept = 0;
+    qsort(names, listed, sizeof *names, by_name);
+    for (int i = 0; i < *n; i++) {
+        char name[64 + 64];
+        snprintf(name, sizeof name, "%.60s%s", start, d->numbers[i]);
+        if (strlen(name) < sizeof *names && bsearch(name, names, listed, sizeof *names, by_name))
+            memmove(d->numbers[kept++], d->numbers[i], sizeof *d->numbers);
+    }
+    free(names);
+    *n = kept;
+    return kept > 0 ? 0 : weir_err_set(err, -EINVAL, "--filter-key %.100s: %s names no demo of the file", key, path);
+}
+
+/* ---- a file ---- */
+
 static int describe_episodes(struct description *d, int n, const struct weir_dataset_config *config)
 {
     struct weir_file_result *r = d->result;
     r->n_wanted = n;
     if (n == 0)
         return weir_err_set(&r->err, -EBADMSG,
-                            "layout %s, but no group has the path %s followed by a number; remove the file",
+                            "layout %s, but no group has the path %s followed by a number; move the file away, or "
+                            "leave it out with --on-error skip",
                             d->layout->name, d->layout->episodes);
     d->described->n = n;
     d->described->cameras = calloc((size_t)n, sizeof *d->described->cameras);
@@ -88,7 +184,7 @@ static int set_traits(struct weir_h5 *h5, char **traits, struct weir_err *err)
 static int describe_file(struct weir_file_result *r, struct weir_hdf5_described *described, struct weir_h5 *h5,
                          const struct weir_dataset_config *config)
 {
-    struct weir_h5_store store = {.store = {&weir_store_hdf5}, .h5 = h5};
+    struct weir_h5_store store = {.store = {&weir_store_hdf5, true}, .h5 = h5};
     struct description d = {.result = r,
                             .described = described,
                             .store = &store,
@@ -100,10 +196,14 @@ static int describe_file(struct weir_file_result *r, struct weir_hdf5_described 
         return rc < 0 ? rc : -EBADMSG;
     if (d.layout->episodes)
         rc = weir_layout_episodes(&store.store, d.layout->episodes, &d.numbers, &n, &r->err);
+    if (rc == 0 && config->filter_key)
+        rc = filter(&d, config->filter_key, &n, &r->err);
     if (rc == 0)
         rc = set_traits(h5, &r->file.traits, &r->err);
     if (rc == 0)
         rc = describe_episodes(&d, n, config);
+    if (rc == 0 && d.layout->episodes && config->list_unused && !config->filter_key && r->file.n_episodes > 0)
+        rc = note_masks(&d, &r->err);
     free(d.numbers);
     return rc;
 }

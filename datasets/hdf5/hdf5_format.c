@@ -197,4 +197,5 @@ const struct weir_format_ops weir_format_hdf5 = {
     .open = open_hdf5,
     .read_row = read_row,
     .reads_origins = true,
+    .has_filter_keys = true,
 };

@@ -385,12 +385,15 @@ static void request_description(struct weir_hdf5_helper *helper, const char *pat
                                             [WEIR_HELPER_CAMERAS] = config->cameras,
                                             [WEIR_HELPER_QPOS_KEYS] = config->qpos_keys,
                                             [WEIR_HELPER_ACTION_KEYS] = config->action_keys,
-                                            [WEIR_HELPER_IMAGE_KEYS] = config->image_keys};
+                                            [WEIR_HELPER_IMAGE_KEYS] = config->image_keys,
+                                            [WEIR_HELPER_FILTER_KEY] = config->filter_key,
+                                            [WEIR_HELPER_DATA] = config->path};
     struct weir_helper_request request = {.kind = WEIR_HELPER_DESCRIBE,
                                           .depth = config->depth,
                                           .own_types = config->own_types,
                                           .allow_ragged = config->allow_ragged,
                                           .tolerant = config->tolerant,
+                                          .list_unused = config->list_unused,
                                           .again = again};
     struct weir_helper_reply reply;
     *result = (struct weir_file_result){0};

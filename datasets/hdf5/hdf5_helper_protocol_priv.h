@@ -32,6 +32,8 @@ enum {
     WEIR_HELPER_QPOS_KEYS,
     WEIR_HELPER_ACTION_KEYS,
     WEIR_HELPER_IMAGE_KEYS,
+    WEIR_HELPER_FILTER_KEY,
+    WEIR_HELPER_DATA, /* path of the dataset, for messages */
     WEIR_HELPER_TEXTS
 };
 
@@ -48,7 +50,7 @@ struct weir_helper_request {
     uint32_t kind,
         text_bytes[WEIR_HELPER_TEXTS]; /* sizes of the strings, including the final zero; 0 = the string is NULL */
     uint64_t t, capacity;              /* number of the row to read, and the maximum size of the reply */
-    bool depth, own_types, allow_ragged, tolerant, allow_external;
+    bool depth, own_types, allow_ragged, tolerant, allow_external, list_unused;
     bool is_supplied;              /* the loader reads the file; its identity is in `file`, for all kinds of requests */
     bool again;                    /* the previous helper ran out of memory, so first check that some is available */
     struct weir_dataset_file file; /* the path is sent as a string. WEIR_HELPER_DESCRIBE: only if is_supplied */

@@ -168,10 +168,13 @@ static bool reply_description(const struct child *child, const struct weir_helpe
                                          .qpos_keys = texts[WEIR_HELPER_QPOS_KEYS],
                                          .action_keys = texts[WEIR_HELPER_ACTION_KEYS],
                                          .image_keys = texts[WEIR_HELPER_IMAGE_KEYS],
+                                         .filter_key = texts[WEIR_HELPER_FILTER_KEY],
+                                         .path = texts[WEIR_HELPER_DATA],
                                          .depth = request->depth,
                                          .own_types = request->own_types,
                                          .allow_ragged = request->allow_ragged,
-                                         .tolerant = request->tolerant};
+                                         .tolerant = request->tolerant,
+                                         .list_unused = request->list_unused};
     describe(&result, &described, texts[WEIR_HELPER_PATH], request->is_supplied ? &request->file : NULL, &config);
     if (result.rc == 0)
         put_described(&w, &result, &described);

@@ -8,7 +8,8 @@
 
 static bool detect(struct weir_store *store)
 {
-    return weir_store_has(store, DEPTH) || (weir_store_has(store, IMAGES) && weir_store_is_false(store, "compress"));
+    return weir_store_has(store, DEPTH) ||
+           (weir_store_has(store, IMAGES) && weir_store_is_false(store, "/", "compress"));
 }
 
 static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)

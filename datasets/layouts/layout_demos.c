@@ -2,7 +2,7 @@
  * repository), LIBERO (create_dataset.py) and Isaac Lab (hdf5_dataset_file_handler.py) differ in their attributes, and
  * only Isaac Lab has nested groups. Arrays below obs that look like images are cameras. Arrays with one row of numbers
  * per step form the state, in name order. */
-#include "datasets/dataset_ops.h"
+#include "datasets/builder.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -104,7 +104,12 @@ static int add_observations(struct weir_store *store, struct weir_episode_builde
 
 static int index_demo(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
-    int rc = weir_builder_actions(builder, "actions", err);
+    int rc = 0;
+    if (weir_store_is_false(store, "/", "success"))
+        rc = weir_episode_leave_out(builder->episode, err,
+                                    "attribute success is false, but the demo is loaded like the others");
+    if (rc == 0)
+        rc = weir_builder_actions(builder, "actions", err);
     return rc < 0 ? rc : add_observations(store, builder, "obs", 0, err);
 }
 

@@ -9,6 +9,8 @@
 
 #define DATA "/data"
 
+enum { FLATTENED_MAX = 256 }; /* keypoints have fewer numbers per step, and point clouds have more */
+
 static bool ends_with(const char *name, const char *end)
 {
     size_t n = strlen(name), length = strlen(end);
@@ -21,11 +23,12 @@ static bool is_umi_action(const char *name)
            (ends_with(name, "_eef_pos") || ends_with(name, "_eef_rot_axis_angle") || ends_with(name, "_gripper_width"));
 }
 
-/* Rows of floats are state, but single numbers per step (timestamp, stage) are not. */
+/* Rows of floats are state, but neither single numbers per step (timestamp, stage) nor point clouds are. */
 static bool is_state(const char *name, const struct weir_array_shape *shape)
 {
     bool named = strcmp(name, "state") == 0 || strcmp(name, "qpos") == 0;
-    return shape->rank == 2 && strncmp(name, "action", 6) != 0 &&
+    return shape->rank == 2 && (named || !shape->is_flattened || shape->dims[1] <= FLATTENED_MAX) &&
+           strncmp(name, "action", 6) != 0 &&
            (shape->element == WEIR_ELEMENT_FLOAT || (named && shape->element == WEIR_ELEMENT_INTEGER));
 }
 

@@ -1,5 +1,5 @@
 /* The table of layouts. A file gets the first row for which detect returns true. */
-#include "datasets/index.h"
+#include "datasets/builder.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -74,23 +74,24 @@ int weir_layout_episodes(struct weir_store *store, const char *prefix, char (**n
     return rc;
 }
 
-static void no_layout(struct weir_store *store, struct weir_err *err)
+/* The groups of recorders that write episodes as they end: a file without episodes is sound. */
+static bool lacks_demos(struct weir_store *store)
 {
-    char(*names)[64];
-    int n;
-    char have[256] = "", known[256] = "";
-    if (weir_store_list(store, "/", &names, &n, err) < 0)
+    return weir_store_is_group(store, "/data") &&
+           (weir_store_has_attribute(store, "/data", "env_args") || weir_store_has_attribute(store, "/data", "total"));
+}
+
+static void no_layout(struct weir_store *store, const struct weir_dataset_config *config, struct weir_err *err)
+{
+    char advice[WEIR_ADVICE_MAX];
+    if (lacks_demos(store)) {
+        weir_err_set(err, -EBADMSG,
+                     "has no episodes: /data has no group demo_0, as if recording had ended before the first was kept; "
+                     "move the file away, or leave it out with --on-error skip");
         return;
-    for (int i = 0; i < n && strlen(have) + 70 < sizeof have; i++)
-        snprintf(have + strlen(have), sizeof have - strlen(have), "%s/%s", i ? ", " : "", names[i]);
-    free(names);
-    for (int i = 0; i < LAYOUT_COUNT; i++)
-        if (layouts[i]->detect)
-            snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", layouts[i]->name);
-    weir_err_set(err, -EBADMSG,
-                 "no known layout: the file contains %s; supported layouts: %s; for any other layout, use --qpos-keys, "
-                 "--action-keys and --image-keys",
-                 n ? have : "nothing", known);
+    }
+    weir_keys_advise(store, config, WEIR_NEEDS_STATE | WEIR_NEEDS_ACTIONS | WEIR_NEEDS_IMAGES, advice, sizeof advice);
+    weir_err_set(err, -EBADMSG, "no known layout: the file has %s", advice);
 }
 
 /* Returns true if the first key exists at the file's root, without the prefix /data/demo_0. */
@@ -117,6 +118,6 @@ const struct weir_layout_ops *weir_layout_choose(struct weir_store *store, const
             return layouts[i];
     if (config->qpos_keys && config->action_keys)
         return custom_layout(store, config);
-    no_layout(store, err);
+    no_layout(store, config, err);
     return NULL;
 }

@@ -77,7 +77,7 @@ static int leave_out_turns(struct weir_episode *episode, struct weir_err *err)
 static int describe_in(struct weir_lerobot_table *table, const struct weir_lerobot_episode *of,
                        const struct weir_dataset_config *config, struct weir_episode *episode, struct weir_err *err)
 {
-    struct weir_lerobot_view view = {{&weir_store_lerobot}, table->lerobot, table, of};
+    struct weir_lerobot_view view = {{&weir_store_lerobot, false}, table->lerobot, table, of};
     int rc = weir_lerobot_check_rows(table, of, err);
     if (rc == 0)
         rc = weir_episode_describe(&view.store, episode, config, err);

@@ -168,7 +168,7 @@ static int review_column(struct weir_lerobot_review *r, const struct weir_lerobo
 static int review_episode(struct weir_lerobot_review *r, struct weir_lerobot_table *table,
                           const struct weir_lerobot_episode *episode)
 {
-    struct weir_lerobot_view view = {{&weir_store_lerobot}, r->lerobot, table, episode};
+    struct weir_lerobot_view view = {{&weir_store_lerobot, false}, r->lerobot, table, episode};
     struct weir_err why = WEIR_ERR_NONE;
     int rc = weir_lerobot_check_rows(table, episode, &why);
     if (rc < 0) {

@@ -131,5 +131,4 @@ const struct weir_store_ops weir_store_lerobot = {
     .rows = rows,
     .texts = texts,
     .images = "features of dtype video or image",
-    .lister = "meta/info.json lists the features",
 };

@@ -174,5 +174,4 @@ const struct weir_store_ops weir_store_lmdb = {
     .read_numbers = read_numbers,
     .rows = rows,
     .texts = texts,
-    .lister = "`mdb_dump -p` lists the keys of a file",
 };

@@ -183,7 +183,6 @@ static const struct weir_store_ops packed_store = {
     .rows = rows,
     .texts = texts,
     .images = "frames that `weir convert --to packed` writes",
-    .lister = "`weir info` lists the arrays of a file",
 };
 
 /* ---- the file ---- */
@@ -200,7 +199,7 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
         return rc;
     if (asprintf(&episode->root, "episode %d", i) < 0)
         return weir_no_memory(err);
-    struct episode_store store = {{&packed_store}, &file->header, &record, file->record};
+    struct episode_store store = {{&packed_store, false}, &file->header, &record, file->record};
     rc = weir_episode_describe(&store.store, episode, config, err);
     return rc;
 }

@@ -324,7 +324,6 @@ const struct weir_store_ops weir_store_rlds = {
     .rows = rows,
     .texts = texts,
     .images = "bytes that contain one encoded image (JPEG, PNG) per step",
-    .lister = "`weir info` lists the features of a file",
 };
 
 uint64_t weir_rlds_steps(const struct weir_example *example)

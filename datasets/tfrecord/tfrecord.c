@@ -30,7 +30,7 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     if (asprintf(&episode->root, "record %d", i) < 0)
         return weir_no_memory(err);
     struct weir_rlds_store store = {
-        .store = {&weir_store_rlds}, .source = &reading->source, .stated = &reading->stated};
+        .store = {&weir_store_rlds, i == 0}, .source = &reading->source, .stated = &reading->stated};
     uint64_t at = reading->records.at[i];
     const char *reason = NULL;
     int rc = weir_example_walk(&store.example, store.source, at, at + reading->records.bytes[i], &reason);

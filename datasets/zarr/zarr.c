@@ -96,7 +96,7 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
 {
     const struct reading *reading = user;
     uint64_t begin = i ? reading->ends[i - 1] : 0;
-    struct weir_zarr_episode of = {{&weir_store_zarr}, reading->zarr, begin, reading->ends[i] - begin, i};
+    struct weir_zarr_episode of = {{&weir_store_zarr, i == 0}, reading->zarr, begin, reading->ends[i] - begin, i};
     *episode = (struct weir_episode){
         .layout = &weir_layout_diffusion_policy, .is_bgr = reading->zarr->is_bgr, .bytes = sizeof *episode};
     if (asprintf(&episode->root, "episode %d", i) < 0)

@@ -65,6 +65,11 @@ static bool is_group(struct weir_store *store, const char *path)
 static int list(struct weir_store *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
 {
     const struct weir_zarr_episode *e = (const struct weir_zarr_episode *)store;
+    if (strcmp(group, "/") == 0) { /* only this group has arrays with one row per step */
+        *names = calloc(1, sizeof **names);
+        *n = *names ? snprintf(**names, sizeof **names, "data") > 0 : 0;
+        return *names ? 0 : weir_no_memory(err);
+    }
     return weir_zarr_list(&e->zarr->files, group + (*group == '/'), names, n, err);
 }
 
@@ -97,6 +102,7 @@ static int shape_of(const struct weir_zarr_array *array, uint64_t steps, struct 
         shape->type_bytes = grid->element_bytes; /* size of an element of the decoded image */
     } else if (look == LOOK_NUMBERS && grid->rank > 1) {
         shape->rank = 2;
+        shape->is_flattened = grid->rank > 2;
         for (int d = 2; d < grid->rank; d++)
             if (__builtin_mul_overflow(shape->dims[1], grid->dims[d], &shape->dims[1]))
                 return weir_err_set(err, -EFBIG, "%s: its shape is too large", array->path);
@@ -298,5 +304,4 @@ const struct weir_store_ops weir_store_zarr = {
     .texts = weir_zarr_texts,
     .images = "uint8 (steps, height, width), uint8 and floats (steps, height, width, 3 or 4) and (steps, 3 or 4, "
               "height, width), or imagecodecs' chunks of one image",
-    .lister = "`python3 -c 'import sys, zarr; print(zarr.open(sys.argv[1]).tree())' DATA` lists the arrays",
 };

@@ -61,6 +61,8 @@ struct weir_dataset_config {
     /* For URLs: "DIR" or "DIR:SIZE", a folder that keeps what was read, for later epochs and other processes; SIZE in
      * bytes, or such as 200G. NULL = none */
     const char *cache;
+    const char *filter_key; /* for HDF5 files with demos: the list of them in /mask to load; NULL = all demos */
+    bool list_unused;       /* fill weir_dataset_not_used, which opens arrays that are otherwise not touched */
     /* New options are appended here, because programs pass the size of the struct that they were built with. */
 };
 static inline void weir_dataset_config_default(struct weir_dataset_config *config)
@@ -361,8 +363,9 @@ enum weir_note {
     WEIR_NOTE_FILL,               /* state or action rows were never written or are lost, and contain the fill value */
     WEIR_NOTES
 };
-/* Writes line i about data that the files contain but batches do not: a camera that cannot be read, the reason, the
- * number of affected episodes, and the first of them. Returns false past the last line. */
+/* Writes line i about data that the files contain but batches do not, such as a camera that cannot be read, or that
+ * the files mark as unusual but batches contain, such as failed demos: the reason, the number of affected episodes, and
+ * the first of them. Returns false past the last line. */
 bool weir_dataset_left_out(const struct weir_dataset *dataset, int i, char *text, size_t size);
 /* Writes line i about peculiarities: a description, the number of affected episodes, and the first of them. The lines
  * of weir_dataset_left_out follow. Returns false past the last line. */
@@ -373,6 +376,9 @@ bool weir_dataset_drift(const struct weir_dataset *dataset, char *text, size_t s
 /* Number of episodes that the tolerant open skipped, and the reason for skipping the i-th of them. */
 int weir_dataset_bad_episodes(const struct weir_dataset *dataset);
 const char *weir_dataset_bad_episode(const struct weir_dataset *dataset, int i);
+/* Returns the arrays of the first episode that the dataset does not use, with the shape of a row, such as "base_action
+ * (2), qvel (14)"; NULL if there are none, or without list_unused. */
+const char *weir_dataset_not_used(const struct weir_dataset *dataset);
 /* Returns the version and the frame rate that the first file records, such as "LeRobot v3.0, 30 fps"; NULL if it
  * records none. */
 const char *weir_dataset_about(const struct weir_dataset *dataset);

@@ -199,9 +199,10 @@ struct weir_loader_config {
     bool anonymous;       /* as in weir_dataset_config */
     /* For frames that have a flaw but all of their pixels. */
     enum weir_on_warning on_warning;
-    const char *endpoint; /* as in weir_dataset_config */
-    const char *cache;    /* as in weir_dataset_config */
-    /* New options go after `cache`, because programs pass the size of the struct that they were built with. No
+    const char *endpoint;   /* as in weir_dataset_config */
+    const char *cache;      /* as in weir_dataset_config */
+    const char *filter_key; /* as in weir_dataset_config */
+    /* New options go after `filter_key`, because programs pass the size of the struct that they were built with. No
      * padding follows this pointer, so the next option makes the struct longer. `resize` uses bytes that were padding
      * after `columns` in a version of the struct that was never released. */
 };

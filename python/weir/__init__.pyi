@@ -151,6 +151,7 @@ class _Options(TypedDict, total=False):
     qpos_keys: str | Sequence[str] | None
     action_keys: str | Sequence[str] | None
     image_keys: str | Sequence[str] | None
+    filter_key: str | None
     file_split: str | None
     index: _Path | None
     io: str

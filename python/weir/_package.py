@@ -154,6 +154,7 @@ class Loader(_weir._Loader):
     decode_cache  memory for decoded frames, kept for later epochs: bytes, or text such as "512M" or "2G"
     wrap          with ranks: repeat the first batches instead of cutting the tail
     qpos_keys, action_keys, image_keys  dataset names in the files, overriding the layout's
+    filter_key    name of a list of demos in /mask of robomimic's files, such as "train"
     file_split    files of one split, by their names
     index         index file of the dataset, which makes opening fast
     io, decoder   engines, as listed by `weir doctor`; on a GPU decoder is "auto", "turbo", "nvjpeg" or "hybrid"

@@ -1,7 +1,7 @@
 """Datasets that are sound, but lack something or have more than their layout uses: test_unexpected.py WEIR FAKE_CUDA
 
-Without cameras; with arrays that are not used; with names that no layout has, where the command that a refusal prints
-must work as typed.
+Without cameras; with arrays or demos that are not wanted; images that are upside down; with names that no layout has,
+where the command that a refusal prints must work as typed.
 """
 import json
 import os
@@ -200,8 +200,149 @@ def test_some_cameras(work):
         check("an episode without cameras among others", done.returncode == 1 and "no cameras" in done.stderr, said(done))
 
 
+# ---- arrays that are not used, demos that are not wanted ----
+
+def line_of(done, start):
+    """The line of `weir info` with this start, without its breaks."""
+    found = re.search(rf"^{start}: (.*(?:\n  .*)*)", done.stdout, re.M)
+    return re.sub(r"\s+", " ", found[1]) if found else ""
+
+
+def test_not_used(work):
+    write_act(f"{work}/episode_0.hdf5", 0, base_action=np.full((6, 2), 7, "f4"), **{"observations/qvel": rows(0, 6, 4), "rewards": np.zeros(6)})
+    not_used = line_of(weir("info", work), "not used")
+    check("arrays of numbers that an episode does not use", not_used == "base_action (2), observations/qvel (4)", not_used)
+    given = weir("info", work, "--action-keys", "/action,/base_action", "--qpos-keys", "observations/qpos,observations/qvel")
+    check("arrays that the user names are used", given.returncode == 0 and not line_of(given, "not used"), said(given))
+    state = np.concatenate([rows(e, n, 2) for e, n in enumerate(STEPS)])
+    cloud = np.zeros((11, 64, 6), "f4")
+    data = write_zarr(f"{work}/cloud.zarr", data__state=state, data__action=state, data__point_cloud=cloud)
+    info = weir("info", data)
+    check("a point cloud is not state", "data/state (11 steps, 2" in info.stdout and line_of(info, "not used") == "data/point_cloud (384)", said(info))
+    named = weir("info", data, "--qpos-keys", "data/point_cloud")
+    check("unless it is named", "(11 steps, 384" in named.stdout, said(named))
+    check("weir info --json", json.loads(weir("info", data, "--json").stdout)["not_used"] == "data/point_cloud (384)")
+
+
+def test_filter_key(work):
+    data = write_demos(f"{work}/demo.hdf5", steps=(4, 5, 6, 7), names=["demo_0", "demo_2", "demo_10", "demo_3"])
+    with h5py.File(data, "a") as f:
+        f["mask/train"] = np.array(["demo_10", "demo_2", "demo_3"], "S")
+        f["mask/valid"] = np.array(["demo_0"], dtype=h5py.string_dtype())
+        f["mask/none"] = np.array([], "S8")
+    info = weir("info", data)
+    not_used = line_of(info, "not used")
+    check("weir info lists the lists of demos", "/mask/train (3 demos)" in not_used and "/mask/valid (1 demos)" in not_used and
+          "--filter-key" in not_used, said(info))
+    for key, lengths in (("train", [5, 7, 6]), ("valid", [4])):
+        path = f"{work}/sums"
+        done = weir("run", data, "--filter-key", key, "--no-shuffle", "--train-split", "1", "--batch-size", "1", "--checksums", path)
+        samples = re.findall(r"samples (\d+):(\d+)", open(path, encoding="ascii").read()) if done.returncode == 0 else []
+        got = [sum(int(e) == i for e, _ in samples) for i in range(len(lengths))]
+        check(f"--filter-key {key}", got == lengths and len(samples) == sum(lengths), said(done))
+        chosen = weir("info", data, "--filter-key", key)
+        check(f"weir info --filter-key {key}", f"episodes: {len(lengths)}, {sum(lengths)} steps" in chosen.stdout, said(chosen))
+    for key, text in (("test", "/mask/train (3 demos)"), ("../x", "/mask/train (3 demos)"), ("none", "names no demo")):
+        done = weir("info", data, "--filter-key", key)
+        check(f"--filter-key {key}", done.returncode == 1 and text in done.stderr, said(done))
+    index = f"{work}/saved.index"
+    for key, n in (("train", 3), ("valid", 1), ("train", 3)):
+        done = weir("info", data, "--filter-key", key, "--index", index)
+        check(f"an index file, --filter-key {key}", f"episodes: {n}," in done.stdout, said(done))
+    os.mkdir(f"{work}/act")
+    write_act(f"{work}/act/episode_0.hdf5", 0)
+    for other in (f"{work}/act", write_zarr(f"{work}/x.zarr", data__state=rows(0, 11, 2), data__action=rows(0, 11, 2))):
+        done = weir("info", other, "--filter-key", "train")
+        check("--filter-key where there are no lists", done.returncode == 1 and "no lists of demos" in done.stderr, said(done))
+
+
+def test_demos(work):
+    data = write_demos(f"{work}/a.hdf5", steps=(4, 5, 6), attributes={0: {"success": True}, 1: {"success": False}, 2: {"success": True}})
+    for command in ("info", "run"):
+        done = weir(command, data)
+        check(f"weir {command} counts failed demos", "success is false" in said(done) and "in 1 of 3 episodes" in re.sub(r"\s+", " ", said(done)) and
+              "demo_1" in said(done), said(done))
+    write_demos(f"{work}/empty.hdf5", steps=())
+    done = weir("run", work)
+    check("a file without demos", done.returncode == 1 and "empty.hdf5: has no episodes" in done.stderr and "--on-error skip" in done.stderr, said(done))
+    done = weir("run", work, "--on-error", "skip")
+    check("and --on-error skip", done.returncode == 0 and "empty.hdf5" in done.stderr, said(done))
+    write_demos(f"{work}/empty.hdf5", steps=(4, 0))
+    done = weir("run", work)
+    check("a demo without steps", done.returncode == 1 and "has 0 steps" in done.stderr and "remove" not in done.stderr, said(done))
+
+
+def test_upside_down(work):
+    data = write_demos(f"{work}/a.hdf5", images=True)
+    check("images of no convention", "upside down" not in said(weir("info", data)))
+    with h5py.File(data, "a") as f:
+        f["data"].attrs.update({"macros_image_convention": "opengl", "problem_info": "{}"})
+    for command in ("info", "run"):
+        done = weir(command, data)
+        check(f"weir {command}: images are upside down", "macros_image_convention is opengl" in re.sub(r"\s+", " ", said(done)), said(done))
+
+
+# ---- names that no layout has ----
+
+def command_of(done):
+    found = re.search(r"for example: (weir run .*)", done.stderr)
+    return shlex.split(found[1])[1:] if found else None
+
+
+def test_names(work):
+    """Runs the command that each refusal prints."""
+    names = {"left_arm/joint": 6, "left_arm/gripper": 1, "right_arm/joint": 6}
+    os.mkdir(f"{work}/it's data")
+    data = f"{work}/it's data/episode_0.hdf5"
+    with h5py.File(data, "w") as f:
+        for name, width in names.items():
+            f[name] = rows(0, 6, width)
+        f["cam_head/color"], f["cam_wrist/color"] = pictures(6), pictures(6)
+        f["reward"], f["instruction"], f["calibration"] = np.zeros(6), "stack", np.eye(4)
+    done = weir("info", data)
+    check("an unknown layout lists its arrays", done.returncode == 1 and all(text in done.stderr for text in (
+        "left_arm/joint (6)", "left_arm/gripper (1)", "cam_head/color (images)", "--image-keys")), said(done))
+    command = command_of(done)
+    check("the command", command and weir(*command, "--max-batches", "1").returncode == 0, f"{said(done)}\n{command and said(weir(*command))}")
+    check("the command takes cameras and state", command and "cam_head_color=cam_head/color,cam_wrist_color=cam_wrist/color" in command and
+          "left_arm/gripper,left_arm/joint,right_arm/joint" in command and "reward" not in str(command), command)
+    folder = command_of(weir("info", os.path.dirname(data)))
+    check("the command for a folder", folder and weir(*folder, "--max-batches", "1").returncode == 0, folder)
+    wrong = weir("info", data, "--qpos-keys", "left_arm/joints", "--action-keys", "left_arm/joint")
+    check("a name that is not there", wrong.returncode == 1 and "left_arm/joint (6)" in wrong.stderr, said(wrong))
+    rlds = write_rlds(f"{work}/fractal", lambda e, n: {
+        "steps/observation/base_pose": rows(e, n, 7).ravel(), "steps/action/world_vector": rows(e, n, 3).ravel(),
+        "steps/action/rotation": rows(e, n, 2).ravel(), "steps/reward": np.zeros(n, "f4")} | steps_of(n))
+    done = weir("info", rlds)
+    command = command_of(done)
+    check("RLDS with other names", done.returncode == 1 and "no state and no actions" in done.stderr and command and
+          "steps/action/rotation,steps/action/world_vector" in command and "steps/observation/base_pose" in command, said(done))
+    check("the command for RLDS", command and weir(*command, "--max-batches", "1").returncode == 0, command)
+    half = command_of(weir("info", rlds, "--qpos-keys", "steps/observation/base_pose"))
+    check("the command keeps the options given", half and "--qpos-keys" in half and weir(*half).returncode == 0, half)
+    with h5py.File(f"{work}/nothing.hdf5", "w") as f:
+        f["note"] = "empty"
+    done = weir("info", f"{work}/nothing.hdf5")
+    check("a file with nothing to name", done.returncode == 1 and "no datasets of numbers or images" in done.stderr and command_of(done) is None, said(done))
+
+
+def test_search_is_bounded(work):
+    """Unused links that lead out of the folder, and many members, neither refuse a file nor take long."""
+    os.mkdir(f"{work}/inside")
+    write_act(f"{work}/outside.hdf5", 1)
+    write_act(f"{work}/inside/episode_0.hdf5", 0)
+    with h5py.File(f"{work}/inside/episode_0.hdf5", "a") as f:
+        f["elsewhere"] = h5py.ExternalLink(f"{work}/outside.hdf5", "/observations")
+        for i in range(600):
+            f[f"many/{i}"] = np.zeros(6)
+        f["loop"] = h5py.SoftLink("/")
+    done = weir("info", f"{work}/inside")
+    check("links that are not used", done.returncode == 0 and "not used: " in done.stdout, said(done))
+
+
 with tempfile.TemporaryDirectory() as work:
-    for test in (test_no_cameras, test_some_cameras):
+    for test in (test_no_cameras, test_some_cameras, test_not_used, test_filter_key, test_demos, test_upside_down, test_names,
+                 test_search_is_bounded):
         folder = os.path.join(work, test.__name__)
         os.mkdir(folder)
         test(folder)

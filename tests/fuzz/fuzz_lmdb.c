@@ -38,7 +38,7 @@ static void read_all(const struct weir_lmdb_state *state, const struct weir_raw_
     int rc = weir_lmdb_episodes_find(&found, state, file, &err);
     require(rc == 0 || (rc < 0 && err.text[0]));
     for (int i = 0; rc == 0 && i < found.n; i++) {
-        struct weir_lmdb_store store = {{&weir_store_lmdb}, &found.schema, &found.episodes[i], file};
+        struct weir_lmdb_store store = {{&weir_store_lmdb, false}, &found.schema, &found.episodes[i], file};
         struct weir_err why = WEIR_ERR_NONE;
         int checked = weir_lmdb_episode_check(&store, &why);
         require(checked == 0 || (checked < 0 && why.text[0]));

@@ -37,7 +37,7 @@ static void check_episode(const struct weir_episode *e, uint64_t file_bytes)
 static void open_record(const struct weir_records *records, int i, const struct weir_byte_source *source,
                         const struct weir_stated_features *stated, uint64_t file_bytes)
 {
-    struct weir_rlds_store store = {.store = {&weir_store_rlds}, .source = source, .stated = stated};
+    struct weir_rlds_store store = {.store = {&weir_store_rlds, false}, .source = source, .stated = stated};
     struct weir_dataset_config config = {.size = sizeof config, .depth = true};
     struct weir_episode episode = {.layout = &weir_layout_rlds, .root = strdup("record")};
     struct weir_err err = WEIR_ERR_NONE;

@@ -496,6 +496,10 @@ class NoCameras(unittest.TestCase):
             with self.assertRaisesRegex(weir.Error, "keys='act' requires colour cameras.*found qpos instead of image"):
                 with weir.Loader(path, keys="act", **options) as loader:
                     next(iter(loader))
+            with h5py.File(path, "w") as f:
+                f["data/demo_0/pose"] = rows
+            with self.assertRaisesRegex(FileNotFoundError, "missing dataset.*for example: weir run .* --qpos-keys pose --action-keys pose$"):
+                weir.Loader(path, **options)
 
 
 class Extras(unittest.TestCase):

@@ -15,7 +15,7 @@ static const char *const kept_options[] = {
     "batch-size",   "max-batches", "sampling",        "chunk-size", "pad",          "action-offset",
     "train-split",  "seed",        "no-shuffle",      "drop-last",  "cameras",      "qpos-keys",
     "action-keys",  "image-keys",  "split",           "image-size", "crop",         "color",
-    "mean",         "std",         "resize",
+    "mean",         "std",         "resize",          "filter-key",
 };
 enum { KEPT = sizeof kept_options / sizeof kept_options[0] };
 
