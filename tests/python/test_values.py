@@ -502,6 +502,21 @@ class NoCameras(unittest.TestCase):
                 weir.Loader(path, **options)
 
 
+class FilterKey(unittest.TestCase):
+    def test_a_list_of_demos_is_loaded(self):
+        with tempfile.TemporaryDirectory() as work:
+            path = os.path.join(work, "demo.hdf5")
+            with h5py.File(path, "w") as f:
+                for demo in range(3):
+                    f[f"data/demo_{demo}/obs/pose"] = f[f"data/demo_{demo}/actions"] = np.full((4, 2), demo, np.float32)
+                f["mask/train"] = np.array(["demo_2", "demo_0"], "S")
+            options = {"batch_size": 4, "shuffle": False, "tensors": "array", "normalize": False}
+            with weir.Loader(path, filter_key="train", **options) as loader:
+                self.assertEqual([float(np.asarray(batch["qpos"])[0, 0]) for batch in loader], [0, 2])
+            with self.assertRaisesRegex(ValueError, r"filter_key=.test.: no such list of demos; the file has /mask/train \(2 demos\)"):
+                weir.Loader(path, filter_key="test", **options)
+
+
 class Extras(unittest.TestCase):
     def test_a_name_that_was_not_built_says_so_in_one_line(self):
         done = subprocess.run([sys.executable, "-c", WITHOUT_MOTION], capture_output=True, text=True)
