@@ -12,17 +12,24 @@ int weir_h5_start(void)
     return H5open() < 0 ? -ENOMEM : 0;
 }
 
+/* The innermost message of the last failed call. The error stack has it only until the next call begins, such as one
+ * that closes an identifier. */
+static _Thread_local char last_message[256];
+
 static herr_t keep_innermost(unsigned n, const H5E_error2_t *entry, void *text)
 {
-    if (n == 0 && entry->desc)
+    (void)n;
+    if (!*(char *)text && entry->desc)
         snprintf(text, 256, "%s", entry->desc);
     return 0;
 }
 
 const char *weir_h5_library_message(char text[256])
 {
-    snprintf(text, 256, "no reason given");
+    *text = '\0';
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, text);
+    if (!*text)
+        snprintf(text, 256, "%s", *last_message ? last_message : "no reason given");
     return text;
 }
 
@@ -68,6 +75,8 @@ static void find_no_memory(void)
 static herr_t on_library_error(hid_t stack, void *user)
 {
     (void)user;
+    *last_message = '\0';
+    H5Ewalk2(stack, H5E_WALK_UPWARD, keep_innermost, last_message);
     if (machine_code == 0)
         H5Ewalk2(stack, H5E_WALK_UPWARD, find_machine_error, &machine_code);
     find_no_memory();
@@ -79,6 +88,7 @@ void weir_h5_watch_errors(void)
     machine_code = 0;
     malloc_failed = false;
     machine_file[0] = '\0';
+    *last_message = '\0';
     errno = 0;
     H5Eset_auto2(H5E_DEFAULT, on_library_error,
                  NULL); /* per thread; this also stops the library from printing errors */

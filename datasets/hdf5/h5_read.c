@@ -277,11 +277,20 @@ static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
             return weir_err_set(err, -EBADMSG,
                                 "not an HDF5 file; move it away, or convert it to one of the layouts that "
                                 "`weir doctor` lists");
+        if (strstr(text, "already open for")) /* a mark in the file, which closing it removes */
+            return weir_err_set(err, -EBADMSG,
+                                "was not closed by the program that writes it (HDF5: %s); if that program has ended, "
+                                "`h5clear -s` removes the mark from a copy of the file",
+                                text);
         return weir_err_set(err, -EBADMSG, "cannot be opened as HDF5: %s; is it incomplete, or still being written?",
                             text);
     }
     int rc = read_facts(h5);
-    return rc < 0 ? weir_err_set(err, rc, "its HDF5 superblock cannot be read: %s", weir_h5_library_message(text)) : 0;
+    return rc < 0 ? weir_err_set(err, rc,
+                                 "its root group cannot be read: %s; was it closed by the program that wrote it, and "
+                                 "copied completely?",
+                                 weir_h5_library_message(text))
+                  : 0;
 }
 
 int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -326,6 +327,37 @@ def test_names(work):
     check("a file with nothing to name", done.returncode == 1 and "no datasets of numbers or images" in done.stderr and command_of(done) is None, said(done))
 
 
+UNCLOSED = """
+import os, sys, h5py, numpy
+f = h5py.File(sys.argv[1], "w", libver="latest")
+f["observations/images/top"], f["observations/qpos"] = numpy.zeros((4, 24, 32, 3), "u1"), numpy.zeros((4, 3), "f4")
+f["action"] = numpy.zeros((4, 3), "f4")
+f.flush()
+os._exit(0)
+"""
+
+
+def test_unclosed(work):
+    """Files whose recorder was killed: the reason is HDF5's, and what to do is named."""
+    os.mkdir(f"{work}/marked")
+    data = f"{work}/marked/episode_0.hdf5"
+    subprocess.run([sys.executable, "-c", UNCLOSED, data], check=True)
+    done = weir("info", data)
+    check("a file that is marked as open", done.returncode == 1 and "already open for write" in done.stderr and "h5clear -s" in done.stderr, said(done))
+    if shutil.which("h5clear"):
+        subprocess.run(["h5clear", "-s", data], check=True)
+        check("h5clear -s helps", weir("info", data).returncode == 0)
+    write_act(f"{work}/episode_0.hdf5", 0)
+    with open(f"{work}/episode_0.hdf5", "rb") as f:
+        whole = f.read()
+    for block in (b"TREE", b"HEAP"):  # the root group's, as if they had not been written
+        with open(f"{work}/episode_0.hdf5", "wb") as f:
+            f.write(whole.replace(block, bytes(4), 1))
+        done = weir("info", f"{work}/episode_0.hdf5")
+        check(f"a file without {block}", done.returncode == 1 and "no reason given" not in done.stderr and "root group" in done.stderr and
+              "was it closed" in done.stderr, said(done))
+
+
 def test_search_is_bounded(work):
     """Unused links that lead out of the folder, and many members, neither refuse a file nor take long."""
     os.mkdir(f"{work}/inside")
@@ -341,7 +373,7 @@ def test_search_is_bounded(work):
 
 
 with tempfile.TemporaryDirectory() as work:
-    for test in (test_no_cameras, test_some_cameras, test_not_used, test_filter_key, test_demos, test_upside_down, test_names,
+    for test in (test_no_cameras, test_some_cameras, test_not_used, test_filter_key, test_demos, test_upside_down, test_names, test_unclosed,
                  test_search_is_bounded):
         folder = os.path.join(work, test.__name__)
         os.mkdir(folder)
