@@ -17,6 +17,6 @@ def copy(path, out, *pairs):
         f.write(text)
 
 
-copy("include/weir/loader.h", header, ("    const char *cache;    /* as in weir_dataset_config */\n", "    int more;\n"))
+copy("include/weir/loader.h", header, ("    const char *filter_key; /* as in weir_dataset_config */\n", "    int more;\n"))
 copy("pipeline/loader_options.c", table, ("const struct weir_opt weir_loader_opts[] = {\n",
      '    {"more", WEIR_OPT_INT, FIELD(more), "N", "7", "one more option", 7, 9, .users = TRAIN},\n'))
