@@ -130,10 +130,11 @@ struct weir_episode {
     const struct weir_layout_ops *layout;
     char *root; /* the episode's group in the file; "" if the file holds one episode */
     int steps;
-    int rows_cut;       /* rows removed by --allow-ragged: longest part minus steps */
-    int drift_rows;     /* rows that are not at the time of their picture, of the worst camera */
-    float drift_frames; /* how far the worst is from it */
-    bool is_rate_wrong; /* the rows do not have the dataset's rate */
+    int rows_cut;        /* rows removed by --allow-ragged: longest part minus steps */
+    int drift_rows;      /* rows that are not at the time of their picture, of the worst camera */
+    float drift_frames;  /* how far the worst is from it */
+    bool is_rate_wrong;  /* the rows do not have the dataset's rate */
+    bool is_overlapping; /* it begins in a video before another episode ends there */
     enum weir_note note;
     bool is_bgr; /* the file records that red and blue are swapped */
     int qpos_dim, action_dim;

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { GROUPS_MAX = 4096 }; /* longer groups count as this long in the median */
 
@@ -152,31 +153,47 @@ bool weir_dataset_video_facts(const struct weir_dataset *dataset, int camera, st
     return last != NULL;
 }
 
+/* Writes what is wrong in n episodes, of which `rows` rows are. */
+static void drift_text(char *text, size_t size, int n, int rows, float frames, bool overlap)
+{
+    const char *many = n == 1 ? "" : "s";
+    if (rows > 0)
+        snprintf(text, size,
+                 "%d row%s of %d episode%s drift from their pictures by up to %.2g frames, more than LeRobot's "
+                 "tolerance, so they can get those of other rows",
+                 rows, rows == 1 ? "" : "s", n, many, (double)frames);
+    else if (overlap)
+        snprintf(text, size,
+                 "%d episode%s begin%s in a video before another episode ends there, so rows get pictures "
+                 "of other episodes",
+                 n, many, n == 1 ? "s" : "");
+    else
+        snprintf(text, size, "the rows of %d episode%s are not one frame apart by the dataset's fps", n, many);
+}
+
 bool weir_dataset_drift(const struct weir_dataset *dataset, char *text, size_t size)
 {
-    int drifting = 0, wrong = 0, first = -1, rows = 0;
+    enum { DRIFT, RATE, OVERLAP, KINDS };
+    int n[KINDS] = {0}, first[KINDS] = {0}, rows = 0, kind = 0;
     float most = 0;
     for (int e = dataset->n_episodes - 1; e >= 0; e--) {
         const struct weir_episode *episode = &dataset->episodes[e];
-        drifting += episode->drift_rows > 0;
-        wrong += episode->is_rate_wrong;
+        const bool is[KINDS] = {episode->drift_rows > 0, episode->is_rate_wrong, episode->is_overlapping};
+        for (int k = 0; k < KINDS; k++) {
+            n[k] += is[k];
+            first[k] = is[k] ? e : first[k];
+        }
         rows += episode->drift_rows;
         most = fmaxf(most, episode->drift_frames);
-        if (episode->drift_rows > 0 || (episode->is_rate_wrong && drifting == 0))
-            first = e;
     }
-    if (first < 0)
+    while (kind < KINDS && n[kind] == 0)
+        kind++;
+    if (kind == KINDS)
         return false;
-    int n = drifting > 0
-                ? snprintf(text, size,
-                           "%d row%s of %d episode%s drift from their pictures by up to %.2g frames, more than "
-                           "LeRobot's tolerance, so they can get those of other rows",
-                           rows, rows == 1 ? "" : "s", drifting, drifting == 1 ? "" : "s", (double)most)
-                : snprintf(text, size, "the rows of %d episode%s are not one frame apart by the dataset's fps", wrong,
-                           wrong == 1 ? "" : "s");
-    if (n < (int)size)
-        snprintf(text + n, size - (size_t)n, "; the first is %s: %s; `weir verify` names the rows",
-                 weir_dataset_episode_path(dataset, first), weir_dataset_episode_group(dataset, first));
+    drift_text(text, size, n[kind], rows, most, kind == OVERLAP);
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "; the first is %s: %s; `weir verify` names the rows",
+             weir_dataset_episode_path(dataset, first[kind]), weir_dataset_episode_group(dataset, first[kind]));
     weir_text_printable(text);
     return true;
 }

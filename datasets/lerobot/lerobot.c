@@ -254,6 +254,8 @@ static int open_dataset(struct weir_file_result *result, const char *path, struc
         rc = weir_lerobot_fill_depth(&lerobot, &result->err);
     if (rc == 0)
         rc = describe_episodes(&lerobot, result, opening->config);
+    if (rc == 0 && !opening->config->episodes && result->file.n_bad == 0) /* as in the review */
+        rc = weir_lerobot_mark_overlaps(result->file.episodes, result->file.n_episodes, &result->err);
     if (rc == 0)
         rc = set_traits(&lerobot, &result->file.traits, &result->err);
     if (rc == 0)

@@ -250,6 +250,8 @@ struct weir_lerobot_drift weir_lerobot_drift_of(const struct weir_lerobot_view *
 int64_t weir_lerobot_wrong_step(const struct weir_lerobot_view *view, const double *times);
 /* Sets what weir_dataset_drift reports about an episode. */
 int weir_lerobot_mark_times(const struct weir_lerobot_view *view, struct weir_episode *episode, struct weir_err *err);
+/* The same for all episodes of a dataset, whose videos they share. */
+int weir_lerobot_mark_overlaps(struct weir_episode *episodes, int n, struct weir_err *err);
 
 /* ---- lerobot_review.c ---- */
 

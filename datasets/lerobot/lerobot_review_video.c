@@ -196,6 +196,35 @@ static int by_picture(const void *a, const void *b)
     return (left->episode > right->episode) - (left->episode < right->episode);
 }
 
+/* Returns whether a span, in the order of by_picture, begins before the one before it in its video ends. */
+static bool is_overlapping(const struct weir_lerobot_span *spans, size_t i)
+{
+    return i > 0 && spans[i - 1].part == spans[i].part && spans[i].first <= spans[i - 1].last;
+}
+
+int weir_lerobot_mark_overlaps(struct weir_episode *episodes, int n, struct weir_err *err)
+{
+    size_t n_spans = 0, most = 0;
+    for (int e = 0; e < n; e++)
+        most += (size_t)episodes[e].n_maps;
+    struct weir_lerobot_span *spans = calloc(most + 1, sizeof *spans);
+    if (!spans)
+        return weir_no_memory(err);
+    for (int e = 0; e < n; e++)
+        for (int m = 0; m < episodes[e].n_maps; m++) {
+            const struct weir_frame_map *map = &episodes[e].maps[m];
+            if (map->video)
+                spans[n_spans++] = (struct weir_lerobot_span){map->first_part, weir_map_rank(map, 0),
+                                                              weir_map_rank(map, map->frames - 1), e, NULL};
+        }
+    qsort(spans, n_spans, sizeof *spans, by_picture);
+    for (size_t i = 0; i < n_spans; i++)
+        if (is_overlapping(spans, i))
+            episodes[spans[i].episode].is_overlapping = true;
+    free(spans);
+    return 0;
+}
+
 /* Returns the number of the dataset's frames from one picture to another. Videos can have a higher rate. */
 static int64_t frames_between(const struct weir_lerobot_review *r, const struct weir_video_track *track, uint32_t from,
                               uint32_t to)
@@ -213,7 +242,7 @@ static int report_begin(const struct weir_lerobot_review *r, const struct weir_v
     const char *name = r->lerobot->parts->names[span->part];
     int64_t n =
         before ? frames_between(r, track, before->last, span->first) - 1 : frames_between(r, track, 0, span->first);
-    if (before && span->first <= before->last)
+    if (before && is_overlapping(before, 1))
         return weir_lerobot_report(r, WEIR_REVIEW_VIDEO, place.text, 0,
                                    "the episode begins at picture %" PRIu32 " of %.200s, but episode %" PRId64
                                    " ends at %" PRIu32 "; correct its from_timestamp",
