@@ -66,7 +66,7 @@ static int no_numbers(const struct weir_episode_builder *builder, struct weir_er
     bool no_state = builder->qpos.n == 0, no_actions = builder->actions.n == 0;
     char advice[WEIR_ADVICE_MAX];
     unsigned needs = (no_state ? WEIR_NEEDS_STATE : 0) | (no_actions ? WEIR_NEEDS_ACTIONS : 0);
-    weir_keys_advise(builder->store, builder->config, needs, advice, sizeof advice);
+    weir_keys_advise(builder->store, builder->config, needs, "", advice, sizeof advice);
     return weir_err_set(err, -EBADMSG, "layout %s, but the episode has no %s%s%s that the layout names; it has %s",
                         builder->episode->layout->name, no_state ? "state" : "",
                         no_state && no_actions ? " and no " : "", no_actions ? "actions" : "", advice);

@@ -51,9 +51,11 @@ enum { WEIR_NEEDS_STATE = 1, WEIR_NEEDS_ACTIONS = 2, WEIR_NEEDS_IMAGES = 4 };
 
 /* Lists arrays of numbers and images, with the shapes of their rows: "joint (7), cam/color (images)". */
 void weir_keys_list(struct weir_store *store, char *text, size_t size);
-/* Lists the same, followed by a command that names those that are needed, as far as names and shapes show them. */
-void weir_keys_advise(struct weir_store *store, const struct weir_dataset_config *config, unsigned needs, char *text,
-                      size_t size);
+/* Lists the same, followed by a command that names those that are needed, as far as names and shapes show them.
+ * group: an episode of a file with many, whose arrays are named relative to it; "" = the file, or the episode that the
+ * store has entered. */
+void weir_keys_advise(struct weir_store *store, const struct weir_dataset_config *config, unsigned needs,
+                      const char *group, char *text, size_t size);
 /* With config->list_unused, lists the arrays of numbers of a file's first episode that it does not use. */
 int weir_builder_not_used(struct weir_episode_builder *builder, struct weir_err *err);
 

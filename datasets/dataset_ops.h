@@ -28,6 +28,10 @@ extern const struct weir_layout_ops weir_layout_act, weir_layout_actpp, weir_lay
     weir_layout_custom, weir_layout_custom_demos, weir_layout_rlds, weir_layout_diffusion_policy, weir_layout_weir,
     weir_layout_lerobot;
 
+enum { WEIR_PREFIX_MAX = 72 };
+/* Finds what precedes the number in the paths of a file's episodes: that of the layout, or, of layout custom-demos,
+ * that of groups at the file's root ("/traj_"). prefix is "" if a file is one episode. */
+void weir_layout_prefix(const struct weir_layout_ops *layout, struct weir_store *store, char prefix[WEIR_PREFIX_MAX]);
 /* Lists the numbers of the groups whose paths consist of prefix and a number, in numerical order. The caller frees
  * *numbers. A file without such groups has *n == 0. */
 int weir_layout_episodes(struct weir_store *store, const char *prefix, char (**numbers)[64], int *n,

@@ -66,7 +66,7 @@ static int advise(const struct weir_episode_builder *builder, struct weir_err *e
 {
     char advice[WEIR_ADVICE_MAX];
     struct weir_err why = *err;
-    weir_keys_advise(builder->store, builder->config, WEIR_NEEDS_STATE | WEIR_NEEDS_ACTIONS, advice, sizeof advice);
+    weir_keys_advise(builder->store, builder->config, WEIR_NEEDS_STATE | WEIR_NEEDS_ACTIONS, "", advice, sizeof advice);
     *err = WEIR_ERR_NONE;
     return weir_err_set(err, -ENOENT, "%.200s; it has %s", why.text, advice);
 }

@@ -72,7 +72,7 @@ static void add_array(struct arrays *arrays, const char *key)
     if (is_images(shape))
         array->role = ROLE_IMAGES;
     else if (array->is_numbers && shape->rank <= 2 && !array->is_bookkeeping)
-        array->role = strstr(key, "action") ? ROLE_ACTIONS : ROLE_STATE;
+        array->role = strstr(key, "action") || strstr(key, "ctrl") ? ROLE_ACTIONS : ROLE_STATE;
     arrays->n++;
 }
 
@@ -94,15 +94,19 @@ static void walk(struct arrays *arrays, const char *group, int depth)
     free(names);
 }
 
-/* Returns NULL if the store cannot be searched. The caller frees the result. */
-static struct arrays *find_arrays(struct weir_store *store)
+/* Finds the arrays below a group ("" = all), with keys relative to it. Returns NULL if the store cannot be searched.
+ * The caller frees the result. */
+static struct arrays *find_arrays(struct weir_store *store, const char *group)
 {
     bool (*search)(struct weir_store *, bool) = store->ops->search;
     struct arrays *arrays = !search || search(store, true) ? calloc(1, sizeof *arrays) : NULL;
     if (!arrays)
         return NULL;
     arrays->store = store;
-    walk(arrays, "", 0);
+    walk(arrays, group, 0);
+    for (int i = 0; i < arrays->n && *group; i++)
+        memmove(arrays->array[i].key, arrays->array[i].key + strlen(group) + 1,
+                strlen(arrays->array[i].key) - strlen(group));
     if (search)
         search(store, false);
     return arrays;
@@ -139,7 +143,7 @@ static void print_arrays(FILE *out, const struct arrays *arrays)
 
 void weir_keys_list(struct weir_store *store, char *text, size_t size)
 {
-    struct arrays *arrays = find_arrays(store);
+    struct arrays *arrays = find_arrays(store, "");
     FILE *out = fmemopen(text, size, "w");
     *text = '\0';
     if (out && arrays)
@@ -154,12 +158,13 @@ void weir_keys_list(struct weir_store *store, char *text, size_t size)
 /* ---- a command that names them ---- */
 
 /* Keeps the state with known names, if there is any, and the arrays with as many rows as the first of the kind that
- * decides the length. */
-static void choose(struct arrays *arrays)
+ * decides the length. Actions may lack the last row, because simulators also store the observation after the last
+ * action. Returns whether they do. */
+static bool choose(struct arrays *arrays)
 {
     static const char *const words[] = {"state", "qpos", "joint", "proprio", "pose", "gripper", "arm", "eef", NULL};
     static const enum role order[] = {ROLE_IMAGES, ROLE_ACTIONS, ROLE_STATE};
-    bool known = false;
+    bool known = false, is_ragged = false;
     uint64_t rows = 0;
     for (int i = 0; i < arrays->n; i++)
         known |= arrays->array[i].role == ROLE_STATE && has_word(arrays->array[i].key, words);
@@ -169,9 +174,12 @@ static void choose(struct arrays *arrays)
     for (int i = 0; i < arrays->n; i++) {
         struct array *array = &arrays->array[i];
         bool other = known && array->role == ROLE_STATE && !has_word(array->key, words);
-        if (other || array->shape.dims[0] != rows || strpbrk(array->key, ",="))
+        bool shorter = array->role == ROLE_ACTIONS && array->shape.dims[0] + 1 == rows;
+        if (other || (array->shape.dims[0] != rows && !shorter) || strpbrk(array->key, ",="))
             array->role = ROLE_NONE;
+        is_ragged |= shorter && array->role == ROLE_ACTIONS;
     }
+    return is_ragged;
 }
 
 static bool is_last_part_unique(const struct arrays *arrays, const struct array *of)
@@ -217,7 +225,7 @@ static void print_option(FILE *out, const char *option, const char *given, const
 static void print_command(FILE *out, struct arrays *arrays, const struct weir_dataset_config *config, unsigned needs)
 {
     char state[WEIR_ADVICE_MAX] = "", actions[WEIR_ADVICE_MAX] = "", images[WEIR_ADVICE_MAX] = "";
-    choose(arrays);
+    bool is_ragged = choose(arrays) && needs & WEIR_NEEDS_ACTIONS && !config->action_keys;
     if (needs & WEIR_NEEDS_STATE)
         list_role(arrays, ROLE_STATE, state, sizeof state);
     if (needs & WEIR_NEEDS_ACTIONS)
@@ -237,12 +245,13 @@ static void print_command(FILE *out, struct arrays *arrays, const struct weir_da
     print_option(out, "cameras", config->cameras && *config->cameras ? config->cameras : NULL, "");
     if (config->filter_key)
         print_option(out, "filter-key", config->filter_key, "");
+    fputs(is_ragged ? " --allow-ragged" : "", out);
 }
 
-void weir_keys_advise(struct weir_store *store, const struct weir_dataset_config *config, unsigned needs, char *text,
-                      size_t size)
+void weir_keys_advise(struct weir_store *store, const struct weir_dataset_config *config, unsigned needs,
+                      const char *group, char *text, size_t size)
 {
-    struct arrays *arrays = find_arrays(store);
+    struct arrays *arrays = find_arrays(store, group);
     char *command = NULL;
     size_t length;
     FILE *out = arrays ? fmemopen(text, size / 2, "w") : NULL;
@@ -296,7 +305,7 @@ int weir_builder_not_used(struct weir_episode_builder *builder, struct weir_err 
 {
     struct weir_episode *episode = builder->episode;
     struct arrays *arrays =
-        builder->config->list_unused && builder->store->is_first ? find_arrays(builder->store) : NULL;
+        builder->config->list_unused && builder->store->is_first ? find_arrays(builder->store, "") : NULL;
     size_t size;
     int n = 0;
     if (!arrays)

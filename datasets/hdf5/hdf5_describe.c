@@ -16,7 +16,8 @@ struct description {
     struct weir_hdf5_described *described;
     struct weir_h5_store *store;
     const struct weir_layout_ops *layout;
-    char (*numbers)[64]; /* of the episodes of a file that holds many; otherwise NULL */
+    char prefix[WEIR_PREFIX_MAX]; /* of the groups of episodes; "" = the file is one episode */
+    char (*numbers)[64];          /* of the episodes of a file that holds many; otherwise NULL */
 };
 
 static int describe_opened(struct weir_h5_store *store, struct weir_episode *episode,
@@ -41,7 +42,7 @@ static int describe_episode(void *user, int i, const struct weir_dataset_config 
     struct description *d = user;
     struct weir_h5_store *store = d->store;
     *episode = (struct weir_episode){.layout = d->layout, .bytes = sizeof *episode};
-    int rc = asprintf(&episode->root, "%s%s", d->numbers ? d->layout->episodes : "", d->numbers ? d->numbers[i] : "");
+    int rc = asprintf(&episode->root, "%s%s", d->numbers ? d->prefix : "", d->numbers ? d->numbers[i] : "");
     if (rc < 0) {
         episode->root = NULL;
         return weir_no_memory(err);
@@ -122,7 +123,7 @@ static int note_masks(struct description *d, struct weir_err *err)
 /* Keeps the episodes that the list names, in the order of their numbers. */
 static int filter(struct description *d, const char *key, int *n, struct weir_err *err)
 {
-    const char *layout = d->layout->name, *start = d->layout->episodes ? strrchr(d->layout->episodes, '/') + 1 : NULL;
+    const char *layout = d->layout->name, *start = *d->prefix ? strrchr(d->prefix, '/') + 1 : NULL;
     char path[WEIR_STORE_PATH_MAX], (*names)[64];
     struct weir_array_shape shape;
     if (!start)
@@ -157,7 +158,7 @@ static int describe_episodes(struct description *d, int n, const struct weir_dat
         return weir_err_set(&r->err, -EBADMSG,
                             "layout %s, but no group has the path %s followed by a number; move the file away, or "
                             "leave it out with --on-error skip",
-                            d->layout->name, d->layout->episodes);
+                            d->layout->name, d->prefix);
     d->described->n = n;
     d->described->cameras = calloc((size_t)n, sizeof *d->described->cameras);
     if (!d->described->cameras)
@@ -194,15 +195,16 @@ static int describe_file(struct weir_file_result *r, struct weir_hdf5_described 
         rc = weir_h5_unreadable(h5, &r->err);
     if (!d.layout || rc < 0)
         return rc < 0 ? rc : -EBADMSG;
-    if (d.layout->episodes)
-        rc = weir_layout_episodes(&store.store, d.layout->episodes, &d.numbers, &n, &r->err);
+    weir_layout_prefix(d.layout, &store.store, d.prefix);
+    if (*d.prefix)
+        rc = weir_layout_episodes(&store.store, d.prefix, &d.numbers, &n, &r->err);
     if (rc == 0 && config->filter_key)
         rc = filter(&d, config->filter_key, &n, &r->err);
     if (rc == 0)
         rc = set_traits(h5, &r->file.traits, &r->err);
     if (rc == 0)
         rc = describe_episodes(&d, n, config);
-    if (rc == 0 && d.layout->episodes && config->list_unused && !config->filter_key && r->file.n_episodes > 0)
+    if (rc == 0 && *d.prefix && config->list_unused && !config->filter_key && r->file.n_episodes > 0)
         rc = note_masks(&d, &r->err);
     free(d.numbers);
     return rc;

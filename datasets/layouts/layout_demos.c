@@ -110,7 +110,13 @@ static int index_demo(struct weir_store *store, struct weir_episode_builder *bui
                                     "attribute success is false, but the demo is loaded like the others");
     if (rc == 0)
         rc = weir_builder_actions(builder, "actions", err);
-    return rc < 0 ? rc : add_observations(store, builder, "obs", 0, err);
+    if (rc < 0 || weir_store_is_group(store, "obs"))
+        return rc < 0 ? rc : add_observations(store, builder, "obs", 0, err);
+    return builder->config->qpos_keys
+               ? 0
+               : weir_err_set(err, -EBADMSG,
+                              "has no group obs, as if only simulator states were recorded; add observations with "
+                              "robomimic's dataset_states_to_obs.py, or name a state with --qpos-keys");
 }
 
 const struct weir_layout_ops weir_layout_robomimic = {
@@ -146,6 +152,6 @@ const struct weir_layout_ops weir_layout_custom = {
 
 const struct weir_layout_ops weir_layout_custom_demos = {
     .name = "custom-demos",
-    .summary = "any file with /data/demo_k: keys like custom's, relative to each demo",
+    .summary = "any file with /data/demo_k, or only groups like /traj_k: keys relative to each",
     .episodes = demos,
 };

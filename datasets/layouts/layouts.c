@@ -74,6 +74,35 @@ int weir_layout_episodes(struct weir_store *store, const char *prefix, char (**n
     return rc;
 }
 
+/* Writes what the names of all groups at the file's root have in common before a number, with the slash: "/traj_" of
+ * /traj_0 and /traj_1. Returns false if the root has another group or an array, or if there is no number. */
+static bool numbered_groups(struct weir_store *store, char prefix[WEIR_PREFIX_MAX])
+{
+    char(*names)[64];
+    int n;
+    if (weir_store_list(store, "/", &names, &n, NULL) < 0)
+        return false;
+    bool found = n > 0;
+    for (int i = 0; i < n && found; i++) {
+        size_t stem = strlen(names[i]);
+        while (stem > 0 && names[i][stem - 1] >= '0' && names[i][stem - 1] <= '9')
+            stem--;
+        if (i == 0)
+            snprintf(prefix, WEIR_PREFIX_MAX, "/%.*s", (int)stem, names[i]);
+        found = stem > 0 && names[i][stem] && strlen(prefix) == stem + 1 && strncmp(prefix + 1, names[i], stem) == 0 &&
+                weir_store_is_group(store, names[i]);
+    }
+    free(names);
+    return found;
+}
+
+void weir_layout_prefix(const struct weir_layout_ops *layout, struct weir_store *store, char prefix[WEIR_PREFIX_MAX])
+{
+    bool at_root = layout == &weir_layout_custom_demos && !weir_store_is_group(store, "/data");
+    if (!at_root || !numbered_groups(store, prefix))
+        snprintf(prefix, WEIR_PREFIX_MAX, "%s", layout->episodes ? layout->episodes : "");
+}
+
 /* The groups of recorders that write episodes as they end: a file without episodes is sound. */
 static bool lacks_demos(struct weir_store *store)
 {
@@ -83,15 +112,21 @@ static bool lacks_demos(struct weir_store *store)
 
 static void no_layout(struct weir_store *store, const struct weir_dataset_config *config, struct weir_err *err)
 {
-    char advice[WEIR_ADVICE_MAX];
+    char advice[WEIR_ADVICE_MAX], prefix[WEIR_PREFIX_MAX], episode[WEIR_PREFIX_MAX + 64] = "", (*numbers)[64];
+    int n;
     if (lacks_demos(store)) {
         weir_err_set(err, -EBADMSG,
                      "has no episodes: /data has no group demo_0, as if recording had ended before the first was kept; "
                      "move the file away, or leave it out with --on-error skip");
         return;
     }
-    weir_keys_advise(store, config, WEIR_NEEDS_STATE | WEIR_NEEDS_ACTIONS | WEIR_NEEDS_IMAGES, advice, sizeof advice);
-    weir_err_set(err, -EBADMSG, "no known layout: the file has %s", advice);
+    if (numbered_groups(store, prefix) && weir_layout_episodes(store, prefix, &numbers, &n, NULL) == 0) {
+        snprintf(episode, sizeof episode, "%s%s", prefix + 1, n > 0 ? numbers[0] : "");
+        free(numbers);
+    }
+    weir_keys_advise(store, config, WEIR_NEEDS_STATE | WEIR_NEEDS_ACTIONS | WEIR_NEEDS_IMAGES, episode, advice,
+                     sizeof advice);
+    weir_err_set(err, -EBADMSG, "no known layout: %s%s has %s", *episode ? "group /" : "the file", episode, advice);
 }
 
 /* Returns true if the first key exists at the file's root, without the prefix /data/demo_0. */
@@ -104,7 +139,9 @@ static bool keys_are_at_root(struct weir_store *store, const char *keys)
 
 static const struct weir_layout_ops *custom_layout(struct weir_store *store, const struct weir_dataset_config *config)
 {
-    bool demos = !keys_are_at_root(store, config->qpos_keys) && weir_store_is_group(store, "/data");
+    char prefix[WEIR_PREFIX_MAX];
+    bool demos = !keys_are_at_root(store, config->qpos_keys) &&
+                 (weir_store_is_group(store, "/data") || numbered_groups(store, prefix));
     return demos ? &weir_layout_custom_demos : &weir_layout_custom;
 }
 

@@ -327,6 +327,38 @@ def test_names(work):
     check("a file with nothing to name", done.returncode == 1 and "no datasets of numbers or images" in done.stderr and command_of(done) is None, said(done))
 
 
+def test_groups_at_root(work):
+    """Simulators and RoboSet write episodes as groups at the file's root; observations have one row more than actions."""
+    data = f"{work}/trajectory.h5"
+    with h5py.File(data, "w") as f:
+        for e in range(11):
+            n = 4 + e % 2
+            f[f"traj_{e}/obs/agent/qpos"], f[f"traj_{e}/actions"] = rows(e, n + 1, 9), rows(e, n, 8)
+            f[f"traj_{e}/obs/cam/rgb"] = pictures(n + 1)
+    done = weir("info", data)
+    command = command_of(done)
+    check("groups at the root are episodes", done.returncode == 1 and "group /traj_0 has actions (8), obs/agent/qpos (9), obs/cam/rgb (images)" in done.stderr and
+          "traj_1" not in done.stderr, said(done))
+    check("the command is for every group", command and command[-1] == "--allow-ragged" and weir(*command, "--max-batches", "1").returncode == 0, command)
+    info = weir("info", *command[1:]) if command else done
+    check("all of them are loaded", "episodes: 11, 49 steps" in info.stdout, said(info))
+    with h5py.File(data, "a") as f:
+        f["extra"] = np.zeros(3)
+    done = weir(*command) if command else done
+    check("a root with other arrays has no such episodes", done.returncode == 1 and "no such dataset" in done.stderr, said(done))
+
+
+def test_without_observations(work):
+    """robosuite's own recordings have states and actions only."""
+    with h5py.File(f"{work}/demo.hdf5", "w") as f:
+        for e, n in enumerate(STEPS):
+            f[f"data/demo_{e + 1}/states"], f[f"data/demo_{e + 1}/actions"] = rows(e, n, 12, "f8"), rows(e, n, 7, "f8")
+    done = weir("info", work)
+    check("demos without obs", done.returncode == 1 and "has no group obs" in done.stderr and "dataset_states_to_obs.py" in done.stderr, said(done))
+    done = weir("info", work, "--qpos-keys", "states", "--action-keys", "actions")
+    check("and with the states named", done.returncode == 0 and "12 dimensions" in done.stdout, said(done))
+
+
 UNCLOSED = """
 import os, sys, h5py, numpy
 f = h5py.File(sys.argv[1], "w", libver="latest")
@@ -373,7 +405,8 @@ def test_search_is_bounded(work):
 
 
 with tempfile.TemporaryDirectory() as work:
-    for test in (test_no_cameras, test_some_cameras, test_not_used, test_filter_key, test_demos, test_upside_down, test_names, test_unclosed,
+    for test in (test_no_cameras, test_some_cameras, test_not_used, test_filter_key, test_demos, test_upside_down, test_names, test_groups_at_root,
+                 test_without_observations, test_unclosed,
                  test_search_is_bounded):
         folder = os.path.join(work, test.__name__)
         os.mkdir(folder)
