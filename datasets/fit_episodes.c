@@ -184,7 +184,7 @@ static int fit(struct weir_dataset *dataset, const struct weir_file_index *file,
     }
     if (rc == 0 && !first && dataset->n_cameras == 0 && episode->n_maps > 0)
         rc = weir_err_set(err, -EBADMSG, "%s: it has the camera %s, but %s has no cameras", path, episode->names[0],
-                          weir_dataset_episode_path(dataset, 0));
+                          dataset->files[dataset->episodes[0].file].file.path);
     if (rc == 0 && !first)
         rc = check_fit(dataset, file, episode, err);
     for (int c = 0; c < dataset->n_cameras && rc == 0; c++) {
