@@ -87,7 +87,7 @@ static int make_frames(struct bench *bench)
         for (int q = 0; q < QUALITIES && rc == 0; q++) {
             struct weir_bytes out = {0};
             struct weir_jpeg_header header = {0};
-            rc = weir_jpeg_write(bench->image, width, height, qualities[q], &out);
+            rc = weir_jpeg_write(bench->image, width, height, qualities[q], NULL, &out);
             if (rc == 0)
                 weir_jpeg_header_read(&header, out.data, out.size);
             bench->fine[q][i] = (struct frame){out.data, out.size, header.scan_offset};

@@ -227,6 +227,22 @@ static void print_camera(FILE *out, const struct facts *facts, int c)
     fprintf(out, "\n");
 }
 
+/* Prints how stored colours and orientations are treated, if that is not obvious. */
+static void print_marks(FILE *out, const struct facts *facts)
+{
+    const struct weir_dataset *dataset = facts->dataset;
+    if (weir_dataset_is_bgr(dataset))
+        fprintf(out,
+                "colors: red and blue of the frames are stored swapped, except in JPEGs with the comment XPL-RGB1; "
+                "--color selects the order in batches\n");
+    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
+        if (facts->cameras[c].probe.image.turn > 1 && !weir_dataset_frame_rules(dataset).turns)
+            fprintf(out,
+                    "orientation: the first frame of camera %s has EXIF orientation %d, which programs that read this "
+                    "layout ignore, so its frames stay as stored\n",
+                    weir_dataset_camera(dataset, c)->name, facts->cameras[c].probe.image.turn);
+}
+
 static void print_amplification(FILE *out, const struct facts *facts)
 {
     for (int c = 0; c < weir_dataset_cameras(facts->dataset); c++) {
@@ -320,10 +336,7 @@ static void print_text(const struct facts *facts, const char *path)
         fprintf(out, "cameras: %d, %llu frames\n", weir_dataset_cameras(dataset), (unsigned long long)frames);
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
         print_camera(out, facts, c);
-    if (weir_dataset_is_bgr(dataset))
-        fprintf(out,
-                "colors: the dataset records that red and blue of its frames are swapped; --color selects the order in "
-                "batches\n");
+    print_marks(out, facts);
     if (frames > 0)
         fprintf(out, "reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
                 100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);

@@ -14,6 +14,13 @@ static int widest(const struct weir_convert_plan *plan)
     return width;
 }
 
+static void set_rules(struct weir_transcoder *t, const struct weir_convert_plan *plan)
+{
+    struct weir_frame_rules rules = {.swapped = plan->swaps, .turns = weir_dataset_frame_rules(plan->dataset).turns};
+    weir_decoder_set_rules(t->decoder, &rules);
+    weir_decoder_set_on_warning(t->decoder, plan->config->on_warning);
+}
+
 int weir_transcoder_open(struct weir_transcoder *t, const struct weir_convert_plan *plan, struct weir_file_set *files,
                          struct weir_err *err)
 {
@@ -23,7 +30,7 @@ int weir_transcoder_open(struct weir_transcoder *t, const struct weir_convert_pl
     if (rc == 0)
         rc = weir_decoder_open(&t->decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, widest(plan), err);
     if (rc == 0)
-        weir_decoder_set_on_warning(t->decoder, plan->config->on_warning);
+        set_rules(t, plan);
     else
         weir_transcoder_close(t);
     return rc;
@@ -80,7 +87,7 @@ static int encode(struct weir_transcoder *t, int camera, const uint8_t **made, s
     const struct weir_copy_camera *to = &plan->copy.cameras[camera];
     int rc;
     if (plan->makes[camera] == WEIR_MAKE_JPEG)
-        rc = weir_jpeg_write(t->pixels, to->width, to->height, plan->config->quality, &t->encoded);
+        rc = weir_jpeg_write(t->pixels, to->width, to->height, plan->config->quality, NULL, &t->encoded);
     else if (plan->is_depth[camera])
         rc = weir_png_write_grey16((const uint16_t *)t->pixels, to->width, to->height, &t->encoded);
     else
@@ -90,6 +97,17 @@ static int encode(struct weir_transcoder *t, int camera, const uint8_t **made, s
     *made = t->encoded.data;
     *made_length = t->encoded.size;
     return 0;
+}
+
+/* Whether a copied frame has an orientation that readers of the source obey and readers of the copy do not, or vice
+ * versa. */
+static bool reads_differ(const struct weir_convert_plan *plan, const uint8_t *bytes, size_t length)
+{
+    struct weir_frame_marks marks;
+    if (weir_dataset_frame_rules(plan->dataset).turns != plan->ops->ignores_exif)
+        return false;
+    weir_frame_marks(&marks, bytes, length);
+    return marks.turn > 1;
 }
 
 int weir_transcode(struct weir_transcoder *t, int episode, int camera, const uint8_t *bytes, size_t length,
@@ -106,6 +124,11 @@ int weir_transcode(struct weir_transcoder *t, int episode, int camera, const uin
     int rc = decode(t, kind, camera, bytes, length);
     if (rc < 0)
         return rc;
+    if (copies && reads_differ(plan, bytes, length))
+        return fail(t, -EBADMSG,
+                    plan->ops->ignores_exif
+                        ? "its EXIF orientation would be ignored in the copy; use --codec jpeg, png or raw"
+                        : "its EXIF orientation would turn it in the copy; use --codec jpeg, png or raw");
     if (copies) {
         size_t end = weir_frame_end(bytes, length);
         *made_length = end ? end : length;

@@ -222,7 +222,13 @@ const struct weir_camera *weir_dataset_camera(const struct weir_dataset *dataset
 
 bool weir_dataset_is_bgr(const struct weir_dataset *dataset)
 {
-    return dataset->episodes[0].is_bgr;
+    return weir_episode_is_bgr(&dataset->episodes[0]);
+}
+
+struct weir_frame_rules weir_dataset_frame_rules(const struct weir_dataset *dataset)
+{
+    return (struct weir_frame_rules){.swapped = weir_dataset_is_bgr(dataset),
+                                     .turns = !dataset->episodes[0].layout->ignores_exif};
 }
 
 enum weir_frame_kind weir_dataset_kind(const struct weir_dataset *dataset, int episode, int camera)

@@ -20,7 +20,9 @@ struct weir_layout_ops {
      * episode's group. Returns 0, or a negative code with err. NULL: only the arrays that the user's keys name are
      * added. */
     int (*index)(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err);
-    bool has_scalars; /* state and actions of one dimension are stored as numbers, not as rows of one number */
+    bool is_swapped;   /* red and blue of JPEGs are swapped, unless their comment is XPL-RGB1 */
+    bool ignores_exif; /* programs that read this layout do not turn images by their EXIF orientation */
+    bool has_scalars;  /* state and actions of one dimension are stored as numbers, not as rows of one number */
 };
 
 extern const struct weir_layout_ops weir_layout_act, weir_layout_actpp, weir_layout_agilex, weir_layout_astrobench,

@@ -143,10 +143,10 @@ static int check_fit(struct weir_dataset *dataset, const struct weir_file_index 
                             "write all with the same columns",
                             path, *episode->root ? ": " : "", episode->root, column, first_path,
                             *first->root ? ": " : "", first->root);
-    if (episode->is_bgr != first->is_bgr)
-        return weir_err_set(err, -EBADMSG,
-                            "%s: its colours are recorded as %s, but in %s as %s; put each kind in a folder of its own",
-                            path, episode->is_bgr ? "bgr" : "rgb", first_path, first->is_bgr ? "bgr" : "rgb");
+    if (weir_episode_is_bgr(episode) != weir_episode_is_bgr(first))
+        return weir_err_set(
+            err, -EBADMSG, "%s: its colours are recorded as %s, but in %s as %s; put each kind in a folder of its own",
+            path, weir_episode_is_bgr(episode) ? "bgr" : "rgb", first_path, weir_episode_is_bgr(first) ? "bgr" : "rgb");
     for (int c = 0; c < dataset->n_cameras; c++) {
         const struct weir_frame_map *a = &episode->maps[c];
         struct weir_camera *b = &dataset->cameras[c];

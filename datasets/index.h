@@ -136,7 +136,7 @@ struct weir_episode {
     bool is_rate_wrong;  /* the rows do not have the dataset's rate */
     bool is_overlapping; /* it begins in a video before another episode ends there */
     enum weir_note note;
-    bool is_bgr; /* the file records that red and blue are swapped */
+    bool is_bgr; /* the file records that red and blue are swapped; see weir_episode_is_bgr */
     int qpos_dim, action_dim;
     char *qpos_key, *action_key;
     float *qpos, *actions;
@@ -267,6 +267,12 @@ void weir_tasks_close(struct weir_tasks *tasks);
 void weir_columns_close(struct weir_episode *episode);
 /* Returns the name of a column that two episodes do not have in the same form, or NULL. */
 const char *weir_columns_misfit(const struct weir_episode *a, const struct weir_episode *b);
+
+/* Whether red and blue of the episode's frames are swapped, by its file or its layout. */
+static inline bool weir_episode_is_bgr(const struct weir_episode *episode)
+{
+    return episode->is_bgr || episode->layout->is_swapped;
+}
 
 /* Parses a recorded colour order: "rgb", or "bgr" if red and blue are swapped. Returns -EBADMSG with err for any other
  * value; value is NULL if it is not a string. where: the location of the value, for the message. */

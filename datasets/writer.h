@@ -51,6 +51,7 @@ struct weir_writer_ops {
     const char *why_not;   /* reason why the writer is unavailable; NULL if it is built in */
     const char *suffix;    /* usual suffix of a copy, such as ".zarr"; "" = the copy is a folder */
     unsigned holds;        /* supported groups of frame kinds: WEIR_FRAMES_RAW | .. */
+    bool ignores_exif;     /* programs that read such copies do not turn images by their EXIF orientation */
     bool compresses;       /* raw frames are compressed */
     int read_rank;         /* 1: fastest to read (docs/bench.md); 2: second fastest; 0: no faster than the rest */
     uint32_t number_types; /* supported types: bit 1 << WEIR_F32 and so on */

@@ -35,6 +35,8 @@ struct weir_decoder {
     int width_max;
     struct weir_view_plans plans;
     enum weir_on_warning on_warning;
+    struct weir_frame_rules rules;
+    struct weir_whole_image unturned;                                      /* the image before turning */
     _Atomic uint64_t frames, stored_pixels, decoded_pixels, warned_frames; /* written only by the decoder's thread */
     struct { /* shape of the previous frame, cached because most frames have the same shape */
         int width, height;
@@ -64,7 +66,7 @@ bool weir_decoder_has_pixels(const struct weir_decoder *decoder)
 
 bool weir_decoder_is_direct(const struct weir_decoder *decoder, enum weir_frame_kind kind)
 {
-    if (!weir_decoder_ops_at(row_of(decoder, &(struct weir_frame){.kind = kind}))->as_stored)
+    if (!weir_decoder_ops_at(row_of(decoder, &(struct weir_frame){.kind = kind}))->as_stored || decoder->rules.turn > 1)
         return false;
     return weir_frame_is_depth(kind) ||
            (is_direct(&decoder->converter.format) && decoder->converter.format.color == WEIR_COLOR_RGB);
@@ -119,6 +121,7 @@ void weir_decoder_close(struct weir_decoder **decoder)
     weir_view_plans_close(&(*decoder)->plans);
     free((*decoder)->band);
     free((*decoder)->depth);
+    free((*decoder)->unturned.pixels);
     free(*decoder);
     *decoder = NULL;
 }
@@ -131,6 +134,11 @@ void weir_decoder_set_resize(struct weir_decoder *decoder, enum weir_resize resi
 void weir_decoder_set_on_warning(struct weir_decoder *decoder, enum weir_on_warning on_warning)
 {
     decoder->on_warning = on_warning;
+}
+
+void weir_decoder_set_rules(struct weir_decoder *decoder, const struct weir_frame_rules *rules)
+{
+    decoder->rules = *rules;
 }
 
 /* Returns the id of the frame's shape for trace records. */
@@ -159,14 +167,19 @@ static int out_of_memory(struct weir_decoder *decoder)
     return -ENOMEM;
 }
 
-/* Returns the rows of a whole frame. A view of a colour frame narrows them later (take_view). */
-static struct weir_rows whole(const struct weir_decoder *decoder, const struct weir_frame *frame, void *image)
+/* Returns the rows of a whole frame. true_rgb: the channel order is the opposite of the decoder's format, because that
+ * is for frames whose red and blue are swapped. A view of a colour frame narrows them later (take_view). */
+static struct weir_rows whole(const struct weir_decoder *decoder, const struct weir_frame *frame, bool true_rgb,
+                              void *image)
 {
+    enum weir_color color = decoder->converter.format.color;
     bool depth = weir_frame_is_depth(frame->kind), direct = is_direct(&decoder->converter.format);
     bool planes = !depth && decoder->converter.format.layout == WEIR_LAYOUT_NCHW;
     bool f32 = decoder->converter.format.dtype == WEIR_DTYPE_F32;
     return (struct weir_rows){
-        .color = decoder->converter.format.color,
+        .color = !true_rgb                 ? color
+                 : color == WEIR_COLOR_RGB ? WEIR_COLOR_BGR
+                                           : WEIR_COLOR_RGB,
         .width = frame->width,
         .height = frame->height,
         .scale = 8,
@@ -240,9 +253,9 @@ static int decode_rows(struct weir_decoder *decoder, int row, const struct weir_
     return rc;
 }
 
-static int decode_color(struct weir_decoder *decoder, const struct weir_frame *frame, void *image)
+static int decode_color(struct weir_decoder *decoder, const struct weir_frame *frame, bool true_rgb, void *image)
 {
-    struct weir_rows rows = whole(decoder, frame, image);
+    struct weir_rows rows = whole(decoder, frame, true_rgb, image);
     int row = row_of(decoder, frame);
     if (frame->view) {
         struct weir_view_plan *plan = weir_view_plan(&decoder->plans, frame, weir_decoder_ops_at(row)->scales);
@@ -266,11 +279,84 @@ static int decode_depth(struct weir_decoder *decoder, const struct weir_frame *f
         decoder->depth = more;
         decoder->depth_bytes = bytes;
     }
-    struct weir_rows rows = whole(decoder, frame, frame->view ? decoder->depth : image);
+    struct weir_rows rows = whole(decoder, frame, false, frame->view ? decoder->depth : image);
     int rc = decode_rows(decoder, row, frame, &rows);
     if (rc == 0 && frame->view && !weir_decoder_ops_at(row)->no_pixels)
         weir_view_nearest(frame, decoder->depth, image);
     return rc;
+}
+
+static int decode_stored(struct weir_decoder *decoder, const struct weir_frame *frame, bool true_rgb, void *image)
+{
+    if (frame->width > decoder->width_max) {
+        snprintf(decoder->reason, sizeof decoder->reason, "the image is wider than the maximum of %d pixels",
+                 decoder->width_max);
+        return -EBADMSG;
+    }
+    return weir_frame_is_depth(frame->kind) ? decode_depth(decoder, frame, image)
+                                            : decode_color(decoder, frame, true_rgb, image);
+}
+
+/* Makes room for rows of turned images, which are as wide as the image is high. */
+static int widen(struct weir_decoder *decoder, int width)
+{
+    if (width <= decoder->width_max)
+        return 0;
+    uint8_t *band = realloc(decoder->band, (size_t)width * 3 * WEIR_BAND_ROWS);
+    if (!band)
+        return out_of_memory(decoder);
+    decoder->band = band;
+    decoder->width_max = width;
+    return 0;
+}
+
+static int decode_turned(struct weir_decoder *decoder, const struct weir_frame *frame, int turn, bool true_rgb,
+                         void *image)
+{
+    const struct weir_pixel_format *format = &decoder->converter.format;
+    struct weir_frame stored = *frame;
+    struct weir_view view = frame->view ? *frame->view : (struct weir_view){0};
+    int width = frame->view ? view.out_width : frame->width, height = frame->view ? view.out_height : frame->height;
+    if (frame->view) {
+        view = weir_turn_view(turn, frame->view, frame->width, frame->height);
+        stored.view = &view;
+    }
+    if (weir_turn_transposes(turn)) {
+        stored.width = frame->height;
+        stored.height = frame->width;
+    }
+    size_t pixels = (size_t)width * (size_t)height, bytes = weir_frame_bytes(format, frame->kind, width, height);
+    int rc = widen(decoder, stored.width);
+    if (rc == 0)
+        rc = weir_whole_image_grow(&decoder->unturned, bytes, decoder->reason);
+    if (rc == 0)
+        rc = decode_stored(decoder, &stored, true_rgb, decoder->unturned.pixels);
+    if (rc < 0 || pixels == 0)
+        return rc;
+    bool planar = !weir_frame_is_depth(frame->kind) && format->layout == WEIR_LAYOUT_NCHW;
+    size_t planes = planar ? 3 : 1, plane_bytes = bytes / planes;
+    for (size_t i = 0; i < planes; i++)
+        weir_turn_pixels(turn, decoder->unturned.pixels + i * plane_bytes, (uint8_t *)image + i * plane_bytes, width,
+                         height, plane_bytes / pixels);
+    return 0;
+}
+
+/* Whether marks of frames of this kind are obeyed: depth is read as stored, as by OpenCV. */
+static bool has_marks(enum weir_frame_kind kind)
+{
+    return weir_frame_is_encoded(kind) && !weir_frame_is_video(kind) && !weir_frame_is_depth(kind);
+}
+
+/* Reads the marks that matter for the decoder's rules. */
+static struct weir_frame_marks marks_of(const struct weir_decoder *decoder, enum weir_frame_kind kind,
+                                        const uint8_t *bytes, size_t length)
+{
+    struct weir_frame_marks marks = {0};
+    if ((decoder->rules.swapped || decoder->rules.turns) && has_marks(kind))
+        weir_frame_marks(&marks, bytes, length);
+    marks.true_rgb = marks.true_rgb && decoder->rules.swapped;
+    marks.turn = decoder->rules.turn ? decoder->rules.turn : decoder->rules.turns ? marks.turn : 0;
+    return marks;
 }
 
 int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, void *image)
@@ -279,12 +365,10 @@ int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, vo
     if (weir_recording() & WEIR_RECORDING_SHAPES)
         weir_zone_shapes(shapes_of(decoder, frame));
     decoder->reason[0] = '\0';
-    if (frame->width > decoder->width_max) {
-        snprintf(decoder->reason, sizeof decoder->reason, "the image is wider than the maximum of %d pixels",
-                 decoder->width_max);
-        return -EBADMSG;
-    }
-    return weir_frame_is_depth(frame->kind) ? decode_depth(decoder, frame, image) : decode_color(decoder, frame, image);
+    struct weir_frame_marks marks = marks_of(decoder, frame->kind, frame->bytes, frame->length);
+    return marks.turn > 1 && weir_decoder_has_pixels(decoder)
+               ? decode_turned(decoder, frame, marks.turn, marks.true_rgb, image)
+               : decode_stored(decoder, frame, marks.true_rgb, image);
 }
 
 const char *weir_decoder_reason(const struct weir_decoder *decoder)
@@ -310,6 +394,15 @@ int weir_probe_image(struct weir_decoder *decoder, enum weir_frame_kind kind, co
     const struct weir_decoder_ops *ops = weir_decoder_ops_at(row);
     int rc = ops->probe ? ops->probe(decoder->contexts[row], kind, bytes, length, info, decoder->reason)
                         : not_built(decoder, ops);
+    struct weir_frame_marks marks = {0};
+    if (has_marks(kind))
+        weir_frame_marks(&marks, bytes, length);
+    info->turn = marks.turn;
+    if (weir_turn_transposes(marks_of(decoder, kind, bytes, length).turn)) {
+        int width = info->width;
+        info->width = info->height;
+        info->height = width;
+    }
     uint64_t bytes_out = (uint64_t)info->width * (uint64_t)info->height * (weir_frame_is_depth(kind) ? 2 : 3);
     if (rc < 0 || bytes_out <= INT32_MAX)
         return rc;

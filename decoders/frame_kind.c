@@ -1,4 +1,5 @@
 #include "decoders/frame_kind.h"
+#include "decoders/jpeg_walk_priv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -100,4 +101,82 @@ void weir_frame_kind_list(unsigned groups, const char *separator, char *text, si
     for (int i = 0; i < WEIR_FRAME_KINDS && at >= 0 && (size_t)at < size; i++)
         if ((rows[i].group & groups) && (i == WEIR_FRAME_IMAGE || rows[i].group != WEIR_FRAMES_COLOR))
             at += snprintf(text + at, size - (size_t)at, "%s%s", at ? separator : "", rows[i].name);
+}
+
+/* ---- marks: what a JPEG or PNG says about how to read it ---- */
+
+enum { TAG_ORIENTATION = 0x0112, ENTRY_BYTES = 12, PNG_SIGNATURE = 8, CHUNK_BYTES = 12 };
+
+static const char true_rgb[] = "XPL-RGB1";
+static const char exif_name[] = "Exif\0"; /* with two zeros */
+
+static uint32_t number(const uint8_t *at, int bytes, bool big_endian)
+{
+    uint32_t value = 0;
+    for (int i = 0; i < bytes; i++)
+        value = value << 8 | at[big_endian ? i : bytes - 1 - i];
+    return value;
+}
+
+/* Returns the orientation of a TIFF header with its first directory, or 0 if it has no valid one. */
+static int orientation_of(const uint8_t *tiff, size_t length)
+{
+    if (length < 8 || tiff[0] != tiff[1] || (tiff[0] != 'I' && tiff[0] != 'M'))
+        return 0;
+    bool big = tiff[0] == 'M';
+    size_t at = number(tiff + 4, 4, big);
+    if (number(tiff + 2, 2, big) != 42 || at > length || length - at < 2)
+        return 0;
+    uint32_t entries = number(tiff + at, 2, big);
+    at += 2;
+    for (uint32_t i = 0; i < entries && length - at >= ENTRY_BYTES; i++, at += ENTRY_BYTES)
+        if (number(tiff + at, 2, big) == TAG_ORIENTATION) {
+            uint32_t value = number(tiff + at + 8, 2, big);
+            return value >= 1 && value <= 8 ? (int)value : 0;
+        }
+    return 0;
+}
+
+static int exif_of(const uint8_t *body, size_t length)
+{
+    size_t name = sizeof exif_name;
+    bool named = length >= name && memcmp(body, exif_name, name) == 0;
+    return named ? orientation_of(body + name, length - name) : 0;
+}
+
+static void mark_jpeg(struct weir_frame_marks *marks, const uint8_t *bytes, size_t length)
+{
+    struct weir_jpeg_segment segment;
+    size_t at = 2;
+    while (weir_jpeg_next_segment(bytes, length, &at, &segment) && segment.marker != MARKER_SOS) {
+        if (segment.marker == MARKER_APP0 + 1 && marks->turn == 0)
+            marks->turn = exif_of(segment.body, segment.length);
+        if (segment.marker == MARKER_COM && segment.length == sizeof true_rgb - 1)
+            marks->true_rgb |= memcmp(segment.body, true_rgb, segment.length) == 0;
+    }
+}
+
+static void mark_png(struct weir_frame_marks *marks, const uint8_t *bytes, size_t length)
+{
+    for (size_t at = PNG_SIGNATURE; length - at >= CHUNK_BYTES;) {
+        size_t n = number(bytes + at, 4, true);
+        const uint8_t *type = bytes + at + 4, *body = type + 4;
+        if (n > length - at - CHUNK_BYTES || memcmp(type, "IEND", 4) == 0)
+            return;
+        if (memcmp(type, "eXIf", 4) == 0) {
+            int named = exif_of(body, n);
+            marks->turn = named ? named : orientation_of(body, n);
+            return;
+        }
+        at += CHUNK_BYTES + n;
+    }
+}
+
+void weir_frame_marks(struct weir_frame_marks *marks, const uint8_t *bytes, size_t length)
+{
+    *marks = (struct weir_frame_marks){0};
+    if (length >= 2 && bytes[0] == 0xFF && bytes[1] == MARKER_SOI)
+        mark_jpeg(marks, bytes, length);
+    else if (length >= PNG_SIGNATURE && memcmp(bytes, "\x89PNG\r\n\x1a\n", PNG_SIGNATURE) == 0)
+        mark_png(marks, bytes, length);
 }

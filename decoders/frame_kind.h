@@ -52,6 +52,22 @@ enum weir_frame_kind weir_frame_kind_of(const uint8_t *bytes, size_t length);
  * decoding. */
 size_t weir_frame_end(const uint8_t *bytes, size_t length);
 
+/* What an image's metadata says about how to read it. */
+struct weir_frame_marks {
+    bool true_rgb; /* a JPEG with the comment XPL-RGB1: its colours are true, although others of its dataset have red
+                      and blue swapped */
+    int turn;      /* EXIF orientation, 1 to 8; 0 = none */
+};
+
+/* Reads the marks of a JPEG or PNG (frame_kind.c). The bytes are untrusted. */
+void weir_frame_marks(struct weir_frame_marks *marks, const uint8_t *bytes, size_t length);
+
+/* Whether a frame with these marks is read otherwise than most frames under the rules. */
+static inline bool weir_marks_matter(const struct weir_frame_marks *marks, const struct weir_frame_rules *rules)
+{
+    return (rules->swapped && marks->true_rgb) || (rules->turns && marks->turn > 1);
+}
+
 /* Returns the size of a raw frame in bytes; 0 for an encoded kind. */
 static inline uint64_t weir_frame_raw_bytes(enum weir_frame_kind kind, int width, int height)
 {

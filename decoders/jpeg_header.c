@@ -41,6 +41,7 @@ static const char *const names[WEIR_JPEG_REFUSALS] = {
     [WEIR_JPEG_HAS_SCANS] = "several scans",
     [WEIR_JPEG_NO_TABLES] = "unsupported tables",
     [WEIR_JPEG_TOO_LARGE] = "too large",
+    [WEIR_JPEG_IS_MARKED] = "marked orientation or colours",
     [WEIR_JPEG_ENGINE_REFUSED] = "refused by the engine",
     [WEIR_JPEG_PSNR_REFUSED] = "pixels differ",
 };

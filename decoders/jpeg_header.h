@@ -72,6 +72,7 @@ enum weir_jpeg_refusal {
     WEIR_JPEG_HAS_SCANS,   /* several scans, but not progressive */
     WEIR_JPEG_NO_TABLES,   /* a table is missing (as in motion JPEG), has 16 bits, or is defined after the first scan */
     WEIR_JPEG_TOO_LARGE,
+    WEIR_JPEG_IS_MARKED, /* its metadata requires turning, or another channel order (weir_gpu_jpeg_marks) */
     /* refused after submission to the engine: */
     WEIR_JPEG_ENGINE_REFUSED, /* the engine reported that it cannot decode the image */
     WEIR_JPEG_PSNR_REFUSED,   /* the GPU's pixels differ from the CPU's for images of this kind (psnr_check.h) */

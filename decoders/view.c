@@ -139,3 +139,40 @@ void weir_view_taps_close(struct weir_view_taps *taps)
     free(taps->weights);
     *taps = (struct weir_view_taps){0};
 }
+
+/* ---- turning ---- */
+
+/* Whether columns and rows of the turned image are mirrored, before they are exchanged. */
+static bool mirrors_x(int turn)
+{
+    return turn == 2 || turn == 3 || turn == 6 || turn == 7;
+}
+
+static bool mirrors_y(int turn)
+{
+    return turn == 3 || turn == 4 || turn == 7 || turn == 8;
+}
+
+struct weir_view weir_turn_view(int turn, const struct weir_view *view, int width, int height)
+{
+    struct weir_view v = *view;
+    v.x = mirrors_x(turn) ? width - view->x - view->width : view->x;
+    v.y = mirrors_y(turn) ? height - view->y - view->height : view->y;
+    if (!weir_turn_transposes(turn))
+        return v;
+    return (struct weir_view){v.y, v.x, v.height, v.width, v.out_height, v.out_width};
+}
+
+void weir_turn_pixels(int turn, const void *from, void *to, int width, int height, size_t pixel_bytes)
+{
+    bool transposes = weir_turn_transposes(turn);
+    size_t stored_width = (size_t)(transposes ? height : width);
+    uint8_t *out = to;
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++, out += pixel_bytes) {
+            size_t column = (size_t)(mirrors_x(turn) ? width - 1 - x : x);
+            size_t row = (size_t)(mirrors_y(turn) ? height - 1 - y : y);
+            size_t at = transposes ? column * stored_width + row : row * stored_width + column;
+            memcpy(out, (const uint8_t *)from + at * pixel_bytes, pixel_bytes);
+        }
+}

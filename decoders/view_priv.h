@@ -96,6 +96,21 @@ struct weir_view_plans {
 struct weir_view_plan *weir_view_plan(struct weir_view_plans *plans, const struct weir_frame *frame, bool scales);
 void weir_view_plans_close(struct weir_view_plans *plans);
 
+/* ---- turning (view.c) ----
+ *
+ * turn is an EXIF orientation (struct weir_frame_rules); width and height are those of the turned image. */
+
+/* Whether turning exchanges width and height. */
+static inline bool weir_turn_transposes(int turn)
+{
+    return turn >= 5;
+}
+
+/* Returns the part of the stored image, and its size after resizing, that a view of the turned image shows. */
+struct weir_view weir_turn_view(int turn, const struct weir_view *view, int width, int height);
+/* Turns a stored image. `to` must not overlap `from`. */
+void weir_turn_pixels(int turn, const void *from, void *to, int width, int height, size_t pixel_bytes);
+
 /* Copies a view of a depth image of the frame's size: each output pixel is the nearest source pixel. */
 void weir_view_nearest(const struct weir_frame *frame, const uint16_t *depth, uint16_t *to);
 

@@ -266,6 +266,7 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
     memset(loader->workers, 0, bytes);
     struct weir_shared *s = &loader->shared;
     bool fail = s->setup.config.on_error == WEIR_ON_ERROR_FAIL;
+    const struct weir_frame_rules rules = weir_dataset_frame_rules(s->setup.dataset);
     int rc = weir_sources_open(&s->sources, loader->n_contexts, s->setup.layout.n_cameras,
                                weir_dataset_files(s->setup.dataset));
     if (rc < 0)
@@ -279,8 +280,10 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
         rc = weir_read_ahead_open(&loader->shared, err);
     for (int i = 0; i < loader->n_contexts && rc == 0; i++) {
         rc = weir_worker_open(&loader->workers[i], &loader->shared, i, err);
-        if (rc == 0)
-            weir_decoder_set_on_warning(loader->workers[i].decoder, s->setup.config.on_warning);
+        if (rc < 0)
+            break;
+        weir_decoder_set_rules(loader->workers[i].decoder, &rules);
+        weir_decoder_set_on_warning(loader->workers[i].decoder, s->setup.config.on_warning);
     }
     for (int i = 0; i < loader->n_workers && rc == 0; i++)
         if (weir_worker_start(&loader->workers[i]) < 0)

@@ -75,4 +75,5 @@ const struct weir_layout_ops weir_layout_diffusion_policy = {
         "Zarr replay buffers of diffusion_policy and UMI: /data/{camera}, /data/action, and the other numeric arrays "
         "in /data as state",
     .index = index_episode,
+    .ignores_exif = true,
 };

@@ -53,4 +53,5 @@ const struct weir_layout_ops weir_layout_rlds = {
     .name = "rlds",
     .summary = "RLDS in TFRecord files: /steps/observation/image_*, /steps/observation/state, /steps/action",
     .index = index_episode,
+    .ignores_exif = true,
 };

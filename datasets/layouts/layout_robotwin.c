@@ -1,6 +1,7 @@
 /* RoboTwin 2 (envs/utils/pkl2hdf5.py): /observation/{camera}/rgb (T,) is a dataset of fixed-length strings. They
  * contain JPEGs, with zero bytes inside and after the JPEGs. /joint_action/vector (T, D) float64 is the state, and its
- * next row is the action. */
+ * next row is the action. The recorder passes RGB to cv2.imencode, which swaps red and blue; since 2026 it stores true
+ * colours with the comment XPL-RGB1. */
 #include "datasets/dataset_ops.h"
 
 #include <stdio.h>
@@ -43,4 +44,5 @@ const struct weir_layout_ops weir_layout_robotwin = {
     .summary = "RoboTwin 2: JPEGs in fixed-length strings, /observation/{camera}/rgb, with the next state as action",
     .detect = detect,
     .index = index_episode,
+    .is_swapped = true,
 };

@@ -14,8 +14,10 @@ struct weir_bytes {
 };
 
 /* Encodes a JPEG: baseline, 4:2:0, standard Huffman tables, and the slow integer DCT, which gives the same bytes at
- * every SIMD level. rgb: height rows of width * 3 bytes; width and height at most 65500; quality 1..100. */
-int weir_jpeg_write(const uint8_t *rgb, int width, int height, int quality, struct weir_bytes *out);
+ * every SIMD level. rgb: height rows of width * 3 bytes; width and height at most 65500; quality 1..100; comment: NULL
+ * = none. */
+int weir_jpeg_write(const uint8_t *rgb, int width, int height, int quality, const char *comment,
+                    struct weir_bytes *out);
 
 /* Encode a PNG with fast compression and the "sub" filter, from 16-bit grey (height rows of width values) or from RGB.
  */

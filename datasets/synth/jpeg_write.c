@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <jpeglib.h>
 
@@ -83,7 +84,7 @@ static void start(struct encoder *encoder)
     jpeg->dest = &encoder->destination;
 }
 
-int weir_jpeg_write(const uint8_t *rgb, int width, int height, int quality, struct weir_bytes *out)
+int weir_jpeg_write(const uint8_t *rgb, int width, int height, int quality, const char *comment, struct weir_bytes *out)
 {
     struct encoder encoder = {.out = out};
     struct jpeg_compress_struct *jpeg = &encoder.jpeg;
@@ -101,6 +102,8 @@ int weir_jpeg_write(const uint8_t *rgb, int width, int height, int quality, stru
     jpeg_set_quality(jpeg, quality, TRUE);
     jpeg->dct_method = JDCT_ISLOW;
     jpeg_start_compress(jpeg, TRUE);
+    if (comment)
+        jpeg_write_marker(jpeg, JPEG_COM, (const JOCTET *)comment, (unsigned int)strlen(comment));
     while (jpeg->next_scanline < jpeg->image_height) {
         JSAMPROW row = (JSAMPROW)(rgb + (size_t)jpeg->next_scanline * (size_t)width * 3);
         jpeg_write_scanlines(jpeg, &row, 1);

@@ -150,6 +150,7 @@ static int open_scene(struct weir_synth_job *job, struct weir_err *err)
                                               .height = config->height,
                                               .jpeg = job->format->jpeg,
                                               .quality = config->quality,
+                                              .comment = job->format->comment,
                                               .depth = job->format->depth,
                                               .threads = config->threads ? config->threads : weir_cores_usable()};
     return weir_synth_frames_open(&job->frames, &frames, err);

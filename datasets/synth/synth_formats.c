@@ -331,6 +331,7 @@ static const struct weir_synth_format formats[] = {
      .cameras = "head_camera,left_camera,right_camera,front_camera",
      .rate_hz = 15,
      .jpeg = true,
+     .comment = "XPL-RGB1",
      .file = "data/episode",
      .file_end = ".hdf5",
      .digits = 1,

@@ -80,7 +80,8 @@ static int make(const struct weir_synth_frames_config *config, struct bench *ben
     int episode = (int)(number / config->steps / config->cameras);
     weir_scene_render(config->scene, episode, step, camera, bench->rgb, bench->depth_mm);
     size_t pixels = (size_t)config->width * (size_t)config->height;
-    int rc = config->jpeg ? weir_jpeg_write(bench->rgb, config->width, config->height, config->quality, &frame->image)
+    int rc = config->jpeg ? weir_jpeg_write(bench->rgb, config->width, config->height, config->quality, config->comment,
+                                            &frame->image)
                           : keep_raw(&frame->image, bench->rgb, 3 * pixels);
     if (rc == 0 && config->depth == WEIR_DEPTH_PNG)
         rc = weir_png_write_grey16(bench->depth_mm, config->width, config->height, &frame->depth);

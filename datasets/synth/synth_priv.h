@@ -21,6 +21,7 @@ struct weir_synth_frames_config {
     int width, height;
     bool jpeg; /* images are JPEGs; otherwise raw RGB */
     int quality;
+    const char *comment;         /* of JPEGs; NULL = none */
     enum weir_synth_depth depth; /* depth image made with each image */
     int threads;                 /* maximum; fewer are started if their memory would exceed about 1.5 GiB */
 };
@@ -101,6 +102,7 @@ struct weir_synth_format {
     const char *prefix, *suffix; /* optional parts of a camera's name, which are removed; NULL = none */
     double rate_hz;
     bool jpeg;
+    const char *comment; /* of JPEGs; NULL = none */
     enum weir_synth_depth depth;
     const char *file, *file_end; /* parts of an episode's path before and after its number; file_end NULL: one file for
                                     all episodes */

@@ -301,6 +301,7 @@ const struct weir_writer_ops weir_writer_tfrecord = {
     .summary = "TFRecord of tf.train.Example, as RLDS stores it: a folder, one episode per record",
     .suffix = "",
     .holds = WEIR_FRAMES_COLOR | WEIR_FRAMES_DEPTH,
+    .ignores_exif = true,
     .number_types = 1u << WEIR_F32 | 1u << WEIR_I64,
     .resumes = true,
     .open = open_tfrecord,

@@ -314,6 +314,7 @@ const struct weir_writer_ops weir_writer_zarr = {
     .summary = "Zarr v2 replay buffer of diffusion_policy: a folder, one file per chunk",
     .suffix = ".zarr",
     .holds = WEIR_FRAMES_ANY,
+    .ignores_exif = true,
     .number_types = ((uint32_t)1 << WEIR_NUMBER_TYPES) - 1,
     .compresses = true,
     .resumes = true,

@@ -13,6 +13,7 @@
 
 #include "decoders/jpeg_header.h"
 #include "weir/base.h"
+#include "weir/frames.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -47,6 +48,10 @@ enum weir_jpeg_refusal weir_gpu_jpeg_takes(const struct weir_jpeg_header *header
  * about 20 us for 100 KB. */
 enum weir_jpeg_refusal weir_gpu_jpeg_look(const uint8_t *bytes, size_t length, enum weir_gpu_jpeg_engine engine,
                                           struct weir_jpeg_header *header, struct weir_gpu_jpeg_frame *frame);
+
+/* Returns WEIR_JPEG_IS_MARKED if the frame's marks require that it is turned, or that its channel order differs from
+ * that of other frames, otherwise WEIR_JPEG_TAKEN. */
+enum weir_jpeg_refusal weir_gpu_jpeg_marks(const uint8_t *bytes, size_t length, const struct weir_frame_rules *rules);
 
 /* Number of frames for each refusal, and of accepted frames ([WEIR_JPEG_TAKEN]). Can be used by any thread. */
 struct weir_gpu_jpeg_tally {

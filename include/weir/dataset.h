@@ -142,9 +142,11 @@ struct weir_camera {
 };
 const struct weir_camera *weir_dataset_camera(const struct weir_dataset *dataset, int camera);
 
-/* Returns true if the episodes record that red and blue are swapped in their frames, so that decoding to RGB yields
- * BGR. */
+/* Returns true if red and blue are swapped in the frames, according to the files or their layout, so that decoding to
+ * RGB yields BGR. */
 bool weir_dataset_is_bgr(const struct weir_dataset *dataset);
+/* Returns how the dataset's frames are read, as the programs do that read its layout. */
+struct weir_frame_rules weir_dataset_frame_rules(const struct weir_dataset *dataset);
 
 /* Returns the kind of the camera's frames in this episode. It can differ between episodes, because a folder may mix raw
  * and encoded episodes. */

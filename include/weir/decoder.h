@@ -95,6 +95,9 @@ void weir_decoder_close(struct weir_decoder **decoder);
 void weir_decoder_set_resize(struct weir_decoder *decoder, enum weir_resize resize);
 /* Sets the treatment of frames with a harmless flaw; call before the first frame. Default: count. */
 void weir_decoder_set_on_warning(struct weir_decoder *decoder, enum weir_on_warning on_warning);
+/* Sets how frames are read; call before the first frame. Default: as stored. With `swapped`, the decoder's format must
+ * have the opposite channel order of the wanted one. */
+void weir_decoder_set_rules(struct weir_decoder *decoder, const struct weir_frame_rules *rules);
 
 /* Returns false for "null", so that pictures of videos need not be decoded either. */
 bool weir_decoder_has_pixels(const struct weir_decoder *decoder);
@@ -106,8 +109,8 @@ struct weir_frame {
     enum weir_frame_kind kind;
     const uint8_t *bytes; /* may be the destination if weir_decoder_is_direct; a struct weir_picture if video */
     size_t length;
-    int width, height;            /* expected size, as stored */
-    const struct weir_view *view; /* part of the image to decode; NULL = all of it */
+    int width, height;            /* expected size, after turning */
+    const struct weir_view *view; /* part of the image to decode, after turning; NULL = all of it */
 };
 
 /* Decodes a frame into image, which must be aligned for its element type and have room for weir_frame_bytes of the
@@ -136,7 +139,8 @@ struct weir_decoder_counts {
 void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder_counts *counts);
 
 struct weir_image_info {
-    int width, height;
+    int width, height;         /* after turning, if the decoder's rules require it */
+    int turn;                  /* EXIF orientation, also if the rules ignore it; 0 = none */
     int components;            /* as stored, including alpha; 3 for a palette */
     int bit_depth;             /* bits per component; 8 for a palette */
     enum weir_frame_kind kind; /* determined from the bytes; WEIR_FRAME_PNG even if it is a depth image */

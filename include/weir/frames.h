@@ -25,6 +25,16 @@ enum weir_frame_kind {
 /* Treatment of a frame that has a flaw but all of its pixels, such as a JPEG with extraneous bytes before a marker. */
 enum weir_on_warning { WEIR_ON_WARNING_COUNT, WEIR_ON_WARNING_FAIL };
 
+/* How the frames of a dataset are read. */
+struct weir_frame_rules {
+    bool swapped; /* red and blue are swapped, except in JPEGs whose comment is XPL-RGB1 */
+    bool turns;   /* images are turned as their EXIF orientation requires */
+    /* How all frames are turned, as an EXIF orientation: 1 not, 2 mirrored left to right, 3 by 180 degrees, 4 mirrored
+     * top to bottom, 5 transposed, 6 by 90 degrees clockwise, 7 transposed and by 180 degrees, 8 by 90 degrees
+     * counterclockwise. 5 to 8 exchange width and height. 0: as `turns` decides. */
+    int turn;
+};
+
 enum weir_video_codec { WEIR_VIDEO_AV1, WEIR_VIDEO_H264, WEIR_VIDEO_HEVC, WEIR_VIDEO_CODECS };
 
 /* Returns the name used in files, options and JSON: "raw", "png16", ... WEIR_FRAME_IMAGE has the same name as

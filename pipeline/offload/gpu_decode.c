@@ -123,7 +123,10 @@ static enum weir_jpeg_refusal look(struct weir_decode_engine *engine, const stru
     struct weir_gpu_decode *decode = engine->decode;
     const struct weir_shared *shared = decode->shared;
     const struct weir_camera_probe *probe = &shared->setup.probes[image->camera];
+    const struct weir_frame_rules rules = weir_dataset_frame_rules(shared->setup.dataset);
     enum weir_jpeg_refusal refusal = weir_gpu_jpeg_look(bytes, length, engine->kind, header, frame);
+    if (refusal == WEIR_JPEG_TAKEN)
+        refusal = weir_gpu_jpeg_marks(bytes, length, &rules);
     if (refusal != WEIR_JPEG_TAKEN)
         return refusal;
     if (header->width != probe->width || header->height != probe->height)

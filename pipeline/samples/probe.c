@@ -116,7 +116,12 @@ static int open_prober(struct prober *p, struct weir_file_set **files, struct we
     if (rc < 0)
         return weir_err_set(err, rc, "out of memory");
     rc = weir_fetcher_open(&p->fetcher, p->dataset, *files, weir_file_set_engine(*files), err);
-    return rc == 0 ? weir_decoder_open(&p->decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, 1, err) : rc;
+    if (rc == 0)
+        rc = weir_decoder_open(&p->decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, 1, err);
+    const struct weir_frame_rules rules = weir_dataset_frame_rules(p->dataset);
+    if (rc == 0)
+        weir_decoder_set_rules(p->decoder, &rules);
+    return rc;
 }
 
 static void close_prober(struct prober *p, struct weir_file_set **files)

@@ -30,7 +30,7 @@ static double time_frame(struct jpeg_probe *p, enum weir_frame_kind kind, const 
     double least_s = 0;
     struct weir_frame frame = {kind, bytes, length, width, height, NULL};
     if (weir_decode(p->decoder, &frame, p->pixels) < 0 ||
-        weir_jpeg_write(p->pixels, width, height, QUALITY, &p->jpeg) < 0)
+        weir_jpeg_write(p->pixels, width, height, QUALITY, NULL, &p->jpeg) < 0)
         return 0;
     frame = (struct weir_frame){WEIR_FRAME_JPEG, p->jpeg.data, p->jpeg.size, width, height, NULL};
     for (int i = 0; i < ROUNDS; i++) {

@@ -31,11 +31,14 @@ int weir_frame_checker_open(struct weir_frame_checker *checker, struct weir_data
     if (rc == 0)
         rc = weir_decoder_open(&checker->decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, widest(dataset, probes),
                                err);
-    if (rc == 0)
-        weir_decoder_set_on_warning(checker->decoder, config->on_warning);
-    else
+    if (rc < 0) {
         weir_frame_checker_close(checker);
-    return rc;
+        return rc;
+    }
+    const struct weir_frame_rules rules = weir_dataset_frame_rules(dataset);
+    weir_decoder_set_rules(checker->decoder, &rules);
+    weir_decoder_set_on_warning(checker->decoder, config->on_warning);
+    return 0;
 }
 
 void weir_frame_checker_close(struct weir_frame_checker *checker)

@@ -86,7 +86,7 @@ err "recorded as"
 one_line
 record "$work/bgr/episode_1.hdf5" bgr
 run 0 info "$work/bgr"
-out "colors: the dataset records that red and blue of its frames are swapped"
+out "colors: red and blue of the frames are stored swapped"
 run 0 info "$work/bgr" --json
 out '"color": "bgr"'
 swapped
@@ -179,7 +179,7 @@ err "--codec raw|jpeg|png"
 one_line
 run 0 convert "$work/act-jpeg" "$work/said" --to hdf5 --color bgr
 run 0 info "$work/said"
-out "colors: the dataset records that red and blue of its frames are swapped"
+out "colors: red and blue of the frames are stored swapped"
 run 0 convert "$work/said" "$work/put-right" --to hdf5 --codec raw
 run 0 info "$work/put-right"
 no_out "colors:"

@@ -89,6 +89,7 @@ class Camera:
     name: str
     key: str
     depth: bool
+    swapped: bool = False  # red and blue of JPEGs, except in those whose comment is XPL-RGB1
 
 
 @dataclasses.dataclass
@@ -242,11 +243,14 @@ def stored_bytes(item, t):
     return row.tobytes()
 
 
-def decode(data, depth):
+def decode(data, camera):
     if len(data) == 0:
         raise Unreadable("empty")
     image = Image.open(io.BytesIO(data))
-    return np.asarray(image).astype(np.uint16) if depth else np.asarray(image.convert("RGB"))
+    if camera.depth:
+        return np.asarray(image).astype(np.uint16)
+    pixels = np.asarray(image.convert("RGB"))
+    return pixels[:, :, ::-1] if camera.swapped and image.info.get("comment") != b"XPL-RGB1" else pixels
 
 
 def frame(item, camera, t):
@@ -254,8 +258,8 @@ def frame(item, camera, t):
     if not is_encoded(item):
         return item[t].astype(np.uint16).reshape(item.shape[1:3]) if camera.depth else item[t]
     if item.dtype.kind in "SV" or item.id.get_type().get_class() in (h5py.h5t.STRING, h5py.h5t.OPAQUE):
-        return decode(stored_bytes(item, t), camera.depth)
-    return decode(item[t].tobytes(), camera.depth)
+        return decode(stored_bytes(item, t), camera)
+    return decode(item[t].tobytes(), camera)
 
 
 def moments(rows):
@@ -283,6 +287,8 @@ class Episode:
             parts.actions, parts.next_row = list(options.action_keys), False
         if options.image_keys:
             parts.cameras = user_cameras(root, options.image_keys)
+        for camera in parts.cameras:
+            camera.swapped = layout is robotwin
         self.cameras = parts.cameras
         qpos = [floats(root, key) for key in parts.qpos]
         actions = [floats(root, key) for key in parts.actions]

@@ -1,4 +1,5 @@
 """Contents of batches, compared bit for bit with h5py, Pillow and numpy."""
+import io
 import os
 import pathlib
 import pickle
@@ -14,6 +15,7 @@ import common
 import h5py
 import numpy as np
 import weir
+from PIL import Image
 
 try:
     import torch
@@ -202,6 +204,31 @@ class Values(common.Data):
                          for image in images.reshape(-1, *images.shape[2:])]
                 given = array(batch["image"]).transpose(0, 1, 3, 4, 2).reshape(-1, size[1], size[0], 3)
                 self.assertLessEqual(abs(given.astype(int) - np.stack(small)).max(), 1)
+
+    def test_marked_frames(self):
+        """RoboTwin's JPEGs have red and blue swapped, except those with a comment; orientations turn images."""
+        stored = [self.reference.image((0, t), "top") for t in range(4)]
+        with tempfile.TemporaryDirectory() as folder:
+            for name, orientation in (("episode0.hdf5", 1), ("episode1.hdf5", 6)):
+                frames = []
+                for t, pixels in enumerate(stored):
+                    exif, out = Image.Exif(), io.BytesIO()
+                    exif[0x0112] = orientation
+                    marked = t % 2 == 0
+                    Image.fromarray(pixels if marked else pixels[:, :, ::-1]).save(
+                        out, "JPEG", quality=100, subsampling=0, exif=exif, **({"comment": b"XPL-RGB1"} if marked else {}))
+                    frames.append(out.getvalue())
+                with h5py.File(os.path.join(folder, name), "w") as f:
+                    f["observation/head/rgb"] = np.array(frames, f"S{max(map(len, frames))}")
+                    f["joint_action/vector"] = np.arange(4 * 14, dtype="f8").reshape(4, 14)
+            for name, turned in (("episode0.hdf5", False), ("episode1.hdf5", True)):
+                with weir.Loader(os.path.join(folder, name), batch_size=4, shuffle=False, train_split=1, dtype="uint8",
+                                 tensors="array") as loader:
+                    images = np.asarray(next(iter(loader))["image"])[:, 0].transpose(0, 2, 3, 1)
+                for t, pixels in enumerate(stored):
+                    expected = np.rot90(pixels, -1) if turned else pixels
+                    self.assertEqual(images[t].shape, expected.shape)
+                    self.assertLess(np.abs(images[t].astype(int) - expected).mean(), 3, (name, t))
 
     def test_dataset(self):
         with weir.Loader(self.data, image_size=(32, 24)) as loader:
