@@ -168,9 +168,11 @@ static int read_stsd(struct weir_mp4_reader *r)
     for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
         if (memcmp(type, codecs[i].fourcc, 4) == 0)
             return read_entry(r, i, &entry);
+    bool mpeg = memcmp(type, "mp4v", 4) == 0; /* OpenCV's VideoWriter uses it by default */
     return weir_err_set(r->err, -ENOTSUP,
-                        "the video's codec is %s, and the supported codecs are AV1, H.264 and HEVC; encode it again",
-                        printable(type, text));
+                        "the video's codec is %s%s, and the supported codecs are AV1, H.264 and HEVC; encode it again, "
+                        "for example with ffmpeg -i OLD -c:v libx264 -g 2 NEW",
+                        printable(type, text), mpeg ? " (MPEG-4 part 2, MPEG-2 or MJPEG)" : "");
 }
 
 /* ---- tracks ---- */

@@ -327,7 +327,8 @@ Test(mp4, edits_of_reordered_pictures)
 Test(mp4, features_that_are_not_supported)
 {
     REFUSED(file.is_fragmented = true, -ENOTSUP, "fragmented");
-    REFUSED(file.fourcc = "mp4v", -ENOTSUP, "mp4v");
+    REFUSED(file.fourcc = "mp4v", -ENOTSUP, "mp4v (MPEG-4 part 2, MPEG-2 or MJPEG)");
+    REFUSED(file.fourcc = "vp09", -ENOTSUP, "vp09, and the supported codecs");
     REFUSED(file.fourcc = "v\n\x01g", -ENOTSUP, "v??g");
     REFUSED(file.entries = 2, -ENOTSUP, "stsd describes 2 streams");
     REFUSED((file.elst = MP4_TABLE(2, EDIT(200, 350), EDIT(100, 200)), file.ctts = reordered_shifts), -ENOTSUP,
