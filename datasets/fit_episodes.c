@@ -134,8 +134,12 @@ static int check_fit(struct weir_dataset *dataset, const struct weir_file_index 
         return weir_err_set(err, -EBADMSG,
                             "%s: state and actions have %d and %d dimensions, but in %s they have %d and %d", path,
                             episode->qpos_dim, episode->action_dim, first_path, first->qpos_dim, first->action_dim);
-    if (weir_traits_differ(file->traits, dataset->files[first->file].traits, differences, sizeof differences))
-        return weir_err_set(err, -EBADMSG, "%s: is not of the same dataset as %s: %s", path, first_path, differences);
+    /* The first file may lack what the file has, which the last one that was taken may have. */
+    const int others[] = {first->file, dataset->episodes[dataset->n_episodes - 1].file};
+    for (int i = 0; i < 2; i++)
+        if (weir_traits_differ(file->traits, dataset->files[others[i]].traits, differences, sizeof differences))
+            return weir_err_set(err, -EBADMSG, "%s: is not of the same dataset as %s: %s", path,
+                                dataset->files[others[i]].file.path, differences);
     const char *column = weir_columns_misfit(episode, first);
     if (column)
         return weir_err_set(err, -EBADMSG,
