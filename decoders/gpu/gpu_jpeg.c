@@ -1,6 +1,7 @@
 #include "decoders/gpu/gpu_jpeg.h"
 #include "base/threads.h"
 #include "decoders/decoder_ops.h"
+#include "decoders/frame_kind.h"
 #include "decoders/gpu/gpu_jpeg_ops.h"
 #include "prof/gpu/cuda_module.h"
 
@@ -124,6 +125,14 @@ void weir_gpu_jpeg_counts(const struct weir_gpu_jpeg *decoder, struct weir_gpu_j
     counts->frames = atomic_load_explicit(&decoder->frames, memory_order_relaxed);
     counts->batches = atomic_load_explicit(&decoder->batches, memory_order_relaxed);
     counts->refused = atomic_load_explicit(&decoder->refused, memory_order_relaxed);
+}
+
+enum weir_jpeg_refusal weir_gpu_jpeg_marks(const uint8_t *bytes, size_t length, const struct weir_frame_rules *rules)
+{
+    struct weir_frame_marks marks = {0};
+    if (rules->swapped || rules->turns)
+        weir_frame_marks(&marks, bytes, length);
+    return weir_marks_matter(&marks, rules) ? WEIR_JPEG_IS_MARKED : WEIR_JPEG_TAKEN;
 }
 
 /* ---- table rows ---- */

@@ -1,5 +1,4 @@
 /* The functions of gpu_jpeg.h that need no GPU. */
-#include "decoders/frame_kind.h"
 #include "decoders/gpu/gpu_jpeg.h"
 
 #include <inttypes.h>
@@ -56,14 +55,6 @@ enum weir_jpeg_refusal weir_gpu_jpeg_look(const uint8_t *bytes, size_t length, e
         refusal = weir_jpeg_check_scan(header, bytes, length, &frame->length);
     frame->progressive = header->process == WEIR_JPEG_PROGRESSIVE;
     return refusal;
-}
-
-enum weir_jpeg_refusal weir_gpu_jpeg_marks(const uint8_t *bytes, size_t length, const struct weir_frame_rules *rules)
-{
-    struct weir_frame_marks marks = {0};
-    if (rules->swapped || rules->turns)
-        weir_frame_marks(&marks, bytes, length);
-    return weir_marks_matter(&marks, rules) ? WEIR_JPEG_IS_MARKED : WEIR_JPEG_TAKEN;
 }
 
 void weir_gpu_jpeg_note(struct weir_gpu_jpeg_tally *tally, enum weir_jpeg_refusal refusal)
