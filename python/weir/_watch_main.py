@@ -79,8 +79,9 @@ def _parsed(arguments):
 
 def _check_file(option, path):
     """A file is written when training ends, hours later: what is wrong with its folder is said now."""
-    folder = os.path.dirname(os.path.abspath(path))
-    if os.path.isdir(path):
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    if os.path.isdir(target):
         raise _Usage("{} {}: is a folder".format(option, path))
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK | os.X_OK):
         raise _Usage("{} {}: {} cannot be written to".format(option, path, folder))

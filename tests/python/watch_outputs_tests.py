@@ -67,6 +67,14 @@ class Refused(InFolder):
         done = self.command("--json", "link.py", "t.py")
         self.assertIn("link.py: the script and --json name the same file; choose a different file for each", done.stdout)
 
+    def test_folders(self):
+        """What only fails when training ends is said before it begins."""
+        os.symlink("missing/new", self.path("link.missing"))
+        for path, words in ("link.missing", "missing cannot be written to"), ("", "is a folder"):
+            done = self.command("--json", path, "t.py")
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn(words, done.stdout)
+
     def test_each_other(self):
         for one, two, first, second in (("log", "json", "a", "./a"), ("html", "prometheus", "new", "link.new"),
                                         ("json", "html", "a", "a")):
