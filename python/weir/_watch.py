@@ -17,7 +17,7 @@ from ._watch_warn import failed, line_of_program, never_fails, printed, warn
 def _in_thread(function, *arguments):
     """A function's result, on a thread of its own, which has no slot."""
     found = []
-    thread = threading.Thread(target=lambda: found.append(function(*arguments)))
+    thread = threading.Thread(target=lambda: found.append(function(*arguments)), name="weir.watch")  # numbers are the program's
     thread.start()
     thread.join()
     return found[0] if found else 0.0

@@ -1,6 +1,7 @@
 """Replaces the functions of _watch_table by timed ones: where they are defined, and wherever a module has imported them.
 
 A timed function passes arguments, results and exceptions through. Without a slot of its thread, timing does nothing."""
+import copy
 import functools
 import sys
 import threading
@@ -20,8 +21,8 @@ class _Builtin:
     """A timed function in the place of a built-in one: like that, it is not bound to an instance as an attribute of a
     class."""
 
-    def __init__(self, original, timed):
-        self.__dict__.update(__wrapped__=original, __name__=original.__name__, __doc__=original.__doc__,
+    def __init__(self, original, timed, hooks):
+        self.__dict__.update(_hooks=hooks, __wrapped__=original, __name__=original.__name__, __doc__=original.__doc__,
                              __qualname__=original.__qualname__, __module__=original.__module__, _timed=timed)
 
     def __call__(self, *args, **keywords):
@@ -31,7 +32,8 @@ class _Builtin:
         return getattr(self.__dict__["__wrapped__"], name)
 
     def __reduce__(self):
-        return self.__name__
+        """By name while it is in its place. The program may have kept it: then it becomes the original, which a copy is too."""
+        return self.__name__ if self._hooks._active else (copy.copy, (self.__wrapped__,))
 
     def __repr__(self):
         return repr(self.__wrapped__)
@@ -173,7 +175,7 @@ class Hooks:
         if known is None:
             timed = self._ways[way](original, stage, position)
             if isinstance(original, types.BuiltinFunctionType):
-                timed = _Builtin(original, timed)
+                timed = _Builtin(original, timed, self)
             else:
                 functools.update_wrapper(timed, original)
                 timed._weir_timed = True

@@ -120,6 +120,26 @@ class Same(unittest.TestCase):
 
 
 @needs_torch
+class Kept(unittest.TestCase):
+    def test_what_the_program_sees_afterwards(self):
+        """A timed function can be pickled while it is in its place, and later, when the original is there again. Threads have
+        the numbers that they have without a watch."""
+        run("""
+            import copy, pickle, threading
+            class Keeps(Data):
+                def __getitem__(self, i):
+                    if i == 0: self.opens = open
+                    assert pickle.loads(pickle.dumps(open)) is open
+                    return super().__getitem__(i)
+            data = Keeps()
+            for batch in weir.watch(DataLoader(data, batch_size=4), every=0): pass
+            assert data.opens is not open
+            assert pickle.loads(pickle.dumps(data)).opens is copy.deepcopy(data).opens is open
+            assert threading.Thread().name == "Thread-1"
+            """)
+
+
+@needs_torch
 class Figures(unittest.TestCase):
     def test_stages_of_workers(self):
         out, _ = run("""
