@@ -125,7 +125,7 @@ class Session:
             return watched
 
     def _name(self, loader, iterable):
-        name = _watch_static.name_of(type(loader if iterable else _watch_static.attributes(loader).get("dataset")))
+        name = _watch_static.name_of(type(loader if iterable else _watch_static.attributes(loader).get("dataset", loader)))
         same = sum(each.name.split(" #")[0] == name for each in self.loaders)
         return "{} #{}".format(name, same + 1) if same else name
 
@@ -408,11 +408,9 @@ def _watch_inner(inner, options, name):
 def _data_loader(loader):
     """The DataLoader that is watched: itself, or the one in a wrapper of Lightning Fabric or Accelerate; None for other
     iterables."""
-    module, own = sys.modules.get("torch.utils.data"), _watch_static.attributes(loader)
-    for each in (loader, own.get("_dataloader"), own.get("base_dataloader")) if module is not None else ():
-        if _watch_static.is_a(each, module.DataLoader) and "dataset" in _watch_static.attributes(each):
-            return each
-    return None
+    own = _watch_static.attributes(loader)
+    inside = (loader, own.get("_dataloader"), own.get("base_dataloader")) if "torch.utils.data" in sys.modules else ()
+    return next(filter(_watch_static.is_loader, inside), None)
 
 
 def watch_all(options, json=None, now=True):

@@ -4,6 +4,7 @@ import importlib.util
 import sys
 
 from ._watch_library import warn
+from ._watch_static import one_of
 
 _ORDINARY = (importlib.machinery.SourceFileLoader, importlib.machinery.SourcelessFileLoader,
              importlib.machinery.ExtensionFileLoader)
@@ -24,7 +25,7 @@ class _Finder:
             spec = self._others(name, path, target)
         finally:
             self._searching.discard(name)
-        if spec is not None and type(spec.loader) in _ORDINARY:  # these belong to one module
+        if spec is not None and one_of(type(spec.loader), _ORDINARY):  # these belong to one module
             self._call_after(spec.loader, name)
         return spec
 

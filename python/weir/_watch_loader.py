@@ -123,9 +123,10 @@ class Watched:
             self._set(key, _watch_static.number(own.get(key)))
         dataset = own.get("dataset")
         self._set("iterable", own.get("_dataset_kind", 0) == 1)
-        self._set("dataset_length", len(dataset) if type(dataset) in (list, tuple, range) else None)
+        self._set("dataset_length", len(dataset) if _watch_static.one_of(type(dataset), (list, tuple, range)) else None)
         for key, name in (("dataset", "dataset"), ("collate", "collate_fn"), ("sampler", "sampler")):
-            self._set_text(key, _watch_static.full_name(own.get(name)))
+            if name in own:
+                self._set_text(key, _watch_static.full_name(own[name]))
         self._set_text("torch_version", getattr(sys.modules.get("torch"), "__version__", ""))
         if _watch_loop.workers_of(loader) > 0:
             self._set_text("start_method", _start_method(own.get("_DataLoader__multiprocessing_context")))

@@ -9,8 +9,8 @@ import time
 
 from ._watch_headroom import MOST, Epoch, Headroom, free_bytes, random_states
 from ._watch_loop import Requests
-from ._watch_static import (attribute, bases_of, full_name, in_class, is_a, is_tensor, module_of, name_of, of_array, parts_of,
-                            torch_alone)
+from ._watch_static import (attribute, bases_of, full_name, in_class, is_a, is_tensor, module_of, name_of, of_array, one_of,
+                            parts_of, torch_alone)
 
 _VALUES = (int, float, complex, bool, str, bytes, type(None))
 # Arrays that nobody can write, by class and the beginning of its module.
@@ -171,7 +171,7 @@ def _of_array(about, device):
 def _is_value(part):
     """Whether nobody can write into it."""
     kind, numpy = type(part), sys.modules.get("numpy")
-    return kind in _VALUES or (hasattr(numpy, "generic") and is_a(part, numpy.generic)) or any(
+    return one_of(kind, _VALUES) or (hasattr(numpy, "generic") and is_a(part, numpy.generic)) or any(
         name_of(kind) == name and module_of(kind).startswith(module) for name, module in _IMMUTABLE)
 
 

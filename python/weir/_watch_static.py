@@ -20,6 +20,11 @@ def is_a(value, *kinds):
     return issubclass(type(value), kinds)
 
 
+def one_of(kind, kinds):
+    """Like `kind in kinds`, which asks the class of a class whether they are equal."""
+    return any(kind is each for each in kinds)
+
+
 def in_class(kind, name, default=None):
     """What a class, or one that it inherits from, defines under a name."""
     for base in _mro(kind):
@@ -51,7 +56,7 @@ def full_name(value):
     """The name of a function or class, or else that of the object's class, with the module."""
     if type(value) is types.MethodType:
         value = value.__func__
-    if type(value) in _NAMED:
+    if one_of(type(value), _NAMED):
         return "{}.{}".format(value.__module__, value.__qualname__)
     kind = value if is_a(value, type) else type(value)
     return "{}.{}".format(module_of(kind), _qualname(kind))
@@ -61,7 +66,7 @@ def full_name(value):
 
 def attributes(value):
     """The attributes that an object itself holds."""
-    if type(in_class(type(value), "__dict__")) not in _IN_C:
+    if not one_of(type(in_class(type(value), "__dict__")), _IN_C):
         return {}
     found = object.__getattribute__(value, "__dict__")
     return found if type(found) is dict else {}
@@ -71,7 +76,7 @@ def attribute(value, name, default=None):
     """An attribute that reading computes by no code of Python."""
     kind, own = type(value), attributes(value)
     found = in_class(kind, name, _in_no_class)
-    if type(found) in _IN_C:
+    if one_of(type(found), _IN_C):
         try:
             return type(found).__get__(found, value, kind)
         except AttributeError:
@@ -90,7 +95,7 @@ _in_no_class = _InNoClass()
 
 def number(value):
     """A plain number, or None."""
-    return value if type(value) in (int, float, bool) else None
+    return value if one_of(type(value), (int, float, bool)) else None
 
 
 # ---- paths ----
@@ -101,7 +106,7 @@ def path_of(value):
         return str.encode(value, "utf-8", "surrogateescape")
     if is_a(value, bytes):
         return bytes.__getitem__(value, slice(None))
-    return os.fsencode(value) if type(value) in _PATHS else None
+    return os.fsencode(value) if one_of(type(value), _PATHS) else None
 
 
 def names_path(value):
@@ -144,13 +149,13 @@ def of_array(value, name):
     try:
         if is_tensor(value):
             found = in_class(sys.modules["torch"].Tensor, name)
-            if type(found) not in _IN_C or _hands_out(value):
+            if not one_of(type(found), _IN_C) or _hands_out(value):
                 return None
             with torch_alone():
                 return type(found).__get__(found, value, type(value))
         if module_of(type(value)).partition(".")[0] in _ARRAYS:
             return getattr(value, name, None)
-        return attribute(value, name) if type(in_class(type(value), name)) in _IN_C else None
+        return attribute(value, name) if one_of(type(in_class(type(value), name)), _IN_C) else None
     except Exception:  # a nested tensor has no shape
         return None
 
@@ -186,6 +191,11 @@ def sizes_of(batch, found):
 
 
 # ---- loaders ----
+
+def is_loader(value):
+    """Whether this is a DataLoader, and not a wrapper that is one in name alone. Its dataset may be a property."""
+    return is_a(value, sys.modules["torch.utils.data"].DataLoader) and "_dataset_kind" in attributes(value)
+
 
 def index_sampler(loader):
     """What gives a DataLoader its indexes."""

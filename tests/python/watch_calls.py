@@ -33,6 +33,22 @@ class Meta(type):
         note("class " + type.__getattribute__(cls, "__qualname__"), name)
         return type.__getattribute__(cls, name)
 
+    def __eq__(cls, other):
+        note("class", "__eq__")
+        return cls is other
+
+    def __hash__(cls):
+        note("class", "__hash__")
+        return type.__hash__(cls)
+
+    def __instancecheck__(cls, value):
+        note("class", "__instancecheck__")
+        return type.__instancecheck__(cls, value)
+
+    def __subclasscheck__(cls, kind):
+        note("class", "__subclasscheck__")
+        return type.__subclasscheck__(cls, kind)
+
 
 def noted(name, method):
     @functools.wraps(method)
@@ -208,6 +224,19 @@ class Loader(DataLoader):
 
 
 @spied
+class Computed(DataLoader):
+    """A loader whose dataset is a property."""
+
+    @property
+    def dataset(self):
+        return self.data
+
+    @dataset.setter
+    def dataset(self, data):
+        self.data = data
+
+
+@spied
 class Delegating:
     """A loader that hands on what it lacks, such as those of Accelerate."""
 
@@ -295,6 +324,7 @@ CASES = {
     "own_generator": lambda: DataLoader(Data(), batch_size=2, num_workers=1, sampler=RandomSampler(
         Data(), generator=torch.Generator())),
     "subclass": lambda: Loader(Data(), batch_size=2, num_workers=1),
+    "property": lambda: Computed(Data(), batch_size=2, num_workers=1),
     "delegating": lambda: Delegating(DataLoader(Data(), batch_size=2, num_workers=1)),
     "rebuilt": lambda: DataLoader(DataLoader(Data(), batch_size=2).dataset, batch_size=3),
     "fork": lambda: DataLoader(Data(), batch_size=2, collate_fn=Collate(), **workers("fork", 2)),
@@ -321,7 +351,8 @@ def loop(mode, case):
     loader = CASES[case]()
     if mode != "plain":
         import weir
-        loader = weir.watch(loader, every=0, headroom=mode == "headroom")
+        made, loader = loader, weir.watch(loader, every=0, headroom=mode == "headroom")
+        assert loader is made or not issubclass(type(made), DataLoader)
     for epoch in range(2):
         for batch in loader:
             batch = None
