@@ -39,14 +39,6 @@ static void give_client(struct weir_remote *r, struct weir_client *http)
     weir_client_close(&http);
 }
 
-bool weir_remote_stopped(void *remote)
-{
-    struct weir_remote *r = remote;
-    if (r->interrupted && pthread_equal(pthread_self(), r->owner) && r->interrupted(r->user))
-        atomic_store(&r->stop, true);
-    return atomic_load(&r->stop);
-}
-
 void weir_remote_report_quiet(struct weir_origin *origin, const struct weir_client *http)
 {
     weir_client_report_quiet(http, &((struct weir_remote *)origin)->patience_ns, NULL);

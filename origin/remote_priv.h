@@ -84,7 +84,13 @@ void weir_remote_set_signature(struct weir_client_request *request, const struct
 int weir_remote_perform(struct weir_remote *remote, const struct weir_client_request *request,
                         struct weir_client_response *response);
 /* Polls the program's callback on the thread that may call it. Returns whether the origin is cancelled. */
-bool weir_remote_stopped(void *remote);
+static inline bool weir_remote_stopped(void *remote)
+{
+    struct weir_remote *r = remote;
+    if (r->interrupted && pthread_equal(pthread_self(), r->owner) && r->interrupted(r->user))
+        atomic_store(&r->stop, true);
+    return atomic_load(&r->stop);
+}
 /* Waits for completions, like weir_client_wait. Polls the program's callback on the thread that may call it. */
 int weir_remote_wait(struct weir_remote *remote, struct weir_client *http, struct weir_client_response *responses,
                      int max);
