@@ -30,7 +30,7 @@ for command in run info verify convert bench tune whatif synth report compare to
             grep -qxE "8|9|10" <<<"$listed"
         check "its last line names --help-all" [ "$last" = "weir $command --help-all lists and explains all options." ]
     else
-        check "all $all options of weir $command --help fit a screen, with --config, --help and --help-all" [ "$all" -le 20 ]
+        check "all $all options of weir $command --help fit on a page, with --config, --help and --help-all" [ "$all" -le 24 ]
     fi
     run 2 "$command" --no-such-option
     err "weir $command: unknown option --no-such-option"

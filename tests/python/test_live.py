@@ -69,8 +69,8 @@ class Live(common.Data):
     def test_wrong_arguments(self):
         for options, kind, text in (({"serve": "127.0.0.1"}, ValueError, "has no port"),
                                     ({"serve": 9464}, ValueError, "serve must be True or an address"),
-                                    ({"prometheus": os.path.join(self.data, "episode_0.hdf5")}, weir.Error,
-                                     "is a part of the dataset"),
+                                    ({"prometheus": os.path.join(self.data, "episode_0.hdf5")}, ValueError,
+                                     "is not a file of metrics"),
                                     ({"prometheus": "/missing/m.prom"}, FileNotFoundError, "missing")):
             with self.assertRaisesRegex(kind, text):
                 weir.Loader(self.data, **options)

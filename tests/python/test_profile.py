@@ -488,10 +488,9 @@ class Recorded(Profiles):
         self.assertEqual(read(os.path.join(folder, zipped))["traceEvents"], self.trace(prof, "b.gz")["traceEvents"])
         with open(self.path("b.gz"), "rb") as file:
             self.assertEqual(file.read(2), b"\x1f\x8b")
-        with self.assertRaisesRegex(FileNotFoundError, "nowhere"):
-            prof.export_chrome_trace(self.path("nowhere/x.json"))
-        with self.assertRaises(weir.Error):
-            prof.export_stacks(self.path("nowhere/x"))
+        for export in (prof.export_chrome_trace, prof.export_stacks):
+            with self.assertRaisesRegex(FileNotFoundError, "nowhere"):
+                export(self.path("nowhere/x.json"))
         with self.assertRaises(weir.Error):
             weir.tensorboard_trace_handler(self.path("b.gz"))(prof)
         for call in (weir.tensorboard_trace_handler, prof.export_chrome_trace, prof.export_stacks):
