@@ -46,12 +46,28 @@ def _beginning(path):
     return start
 
 
+def _stream_of(found):
+    """Which of the streams that the program prints to is a file, given its stat; or None."""
+    for fd, name in (1, "standard output"), (2, "standard error"):
+        try:
+            if os.path.samestat(os.fstat(fd), found):
+                return name
+        except OSError:  # closed
+            pass
+    return None
+
+
 def refusal(path, kind):
     """Why a file must not be overwritten by an output of a kind, as a line; None if it may be."""
     name, what = os.fsdecode(path), _KINDS[kind][0]
     try:
         found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode) or found.st_size == 0:  # a device, a pipe; a folder fails later
+        if not stat.S_ISREG(found.st_mode):  # a device, a pipe; a folder fails later
+            return None
+        stream = _stream_of(found)
+        if stream is not None:
+            return "{}: is the file of {}; choose another path".format(name, stream)
+        if found.st_size == 0:
             return None
         if re.match(_KINDS[kind][1], _beginning(path), re.DOTALL):
             return None

@@ -41,9 +41,9 @@ class InFolder(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def command(self, *arguments, **variables):
-        return subprocess.run([sys.executable, "-m", "weir", "watch", *arguments], cwd=self.folder, stdout=subprocess.PIPE,
-                              env=environment(**variables), stderr=subprocess.STDOUT, universal_newlines=True)
+    def command(self, *arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **variables):
+        return subprocess.run([sys.executable, "-m", "weir", "watch", *arguments], cwd=self.folder, stdout=stdout,
+                              env=environment(**variables), stderr=stderr, universal_newlines=True)
 
 
 class Refused(InFolder):
@@ -74,6 +74,20 @@ class Refused(InFolder):
             done = self.command("--json", path, "t.py")
             self.assertEqual(done.returncode, 2, done.stdout)
             self.assertIn(words, done.stdout)
+
+    def test_streams(self):
+        """What the program prints into a file is not replaced."""
+        for option, path, into in ("prometheus", "/dev/stdout", "stdout"), ("log", "printed", "stdout"), \
+                ("html", "printed", "stderr"):
+            streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+            with open(self.path("printed"), "w") as file:
+                streams[into] = file
+                done = self.command("--" + option, path, "t.py", **streams)
+            with open(self.path("printed")) as file:
+                words = file.read() + (done.stderr or "")
+            self.assertEqual(done.returncode, 2, words)
+            stream = "standard " + {"stdout": "output", "stderr": "error"}[into]
+            self.assertIn("{}: is the file of {}; choose another path".format(path, stream), words)
 
     def test_each_other(self):
         for one, two, first, second in (("log", "json", "a", "./a"), ("html", "prometheus", "new", "link.new"),
