@@ -1,8 +1,10 @@
 /* Reads whole numeric datasets through the HDF5 library. */
+#include "base/claims.h"
 #include "datasets/hdf5/h5_guard_priv.h"
 #include "datasets/hdf5/h5_read_priv.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -33,18 +35,54 @@ static hid_t library_type(enum weir_number_type type)
     return types[type];
 }
 
-static int read_numbers(struct weir_h5_dataset *d, enum weir_number_type type, void **values, struct weir_err *err)
+/* Returns how many bytes of the dataset's file are stored. */
+static uint64_t stored_bytes(const struct weir_h5_dataset *d)
+{
+    void *fd = NULL;
+    hsize_t bytes = 0;
+    hid_t file = H5Iget_file_id(d->id);
+    bool known = file >= 0 && H5Fget_filesize(file, &bytes) >= 0;
+    if (known && H5Fget_vfd_handle(file, H5P_DEFAULT, &fd) >= 0 && fd && *(const int *)fd >= 0)
+        bytes = weir_stored_bytes(*(const int *)fd, 0, bytes);
+    if (file >= 0)
+        H5Fclose(file);
+    return known ? bytes : UINT64_MAX;
+}
+
+/* Checks what numbers take together with those that were read before. The loader converts and copies them, so they
+ * count twice. Virtual and external datasets are stored elsewhere. */
+static int check_claim(struct weir_h5 *h5, const struct weir_h5_dataset *d, uint64_t bytes, struct weir_err *err)
+{
+    H5O_info_t info;
+    if (H5Pget_layout(d->plist) == H5D_VIRTUAL || H5Pget_external_count(d->plist) > 0)
+        return 0;
+    bool is_here = H5Oget_info(d->id, &info) >= 0 && info.fileno == h5->fileno;
+    uint64_t all = bytes + (is_here ? h5->numbers_bytes : 0), stored = 2 * all > WEIR_CLAIM_SPARE ? stored_bytes(d) : 0;
+    if (!weir_claim_fits(2 * all, stored))
+        return weir_err_set(err, -EFBIG,
+                            "%s: the numbers of its file up to here have %" PRIu64
+                            " MiB, but the file stores only %" PRIu64 " bytes; are the shapes right?",
+                            d->path, all >> 20, stored);
+    h5->numbers_bytes = is_here ? all : h5->numbers_bytes;
+    return 0;
+}
+
+static int read_numbers(struct weir_h5 *h5, struct weir_h5_dataset *d, enum weir_number_type type, void **values,
+                        struct weir_err *err)
 {
     uint64_t n = 1;
     size_t bytes = weir_number_bytes(type);
     for (int i = 0; i < d->shape.rank; i++)
         if (__builtin_mul_overflow(n, d->shape.dims[i], &n) || n > NUMBERS_MAX_BYTES / bytes)
             return weir_err_set(err, -EFBIG, "%s: is larger than 1 GiB; is its shape right?", d->path);
+    int rc = check_claim(h5, d, n * bytes, err);
+    if (rc < 0)
+        return rc;
     *values = malloc(n ? n * bytes : 1);
     if (!*values)
         return weir_err_set(err, -ENOMEM, "%s: out of memory", d->path);
     const struct weir_h5_read read = {d->path, library_type(type), true};
-    int rc = n == 0 ? 0 : weir_h5_read_selected(&read, d->id, d->space, d->space, *values, err);
+    rc = n == 0 ? 0 : weir_h5_read_selected(&read, d->id, d->space, d->space, *values, err);
     if (rc == 0)
         return 0;
     free(*values);
@@ -93,7 +131,7 @@ int weir_h5_read_numbers(struct weir_h5 *h5, const char *path, enum weir_number_
         return rc;
     *shape = d.shape;
     *type = number_type(&d);
-    rc = read_numbers(&d, *type, values, err);
+    rc = read_numbers(h5, &d, *type, values, err);
     shape->has_fill = rc == 0 && has_fill(&d);
     weir_h5_close_dataset(&d);
     return rc;

@@ -10,6 +10,7 @@ struct weir_h5 {
     bool plain_sizes;     /* addresses and lengths have 8 bytes */
     unsigned long fileno; /* distinguishes objects of this file from objects that external links lead to */
     bool chunks_probed;
+    uint64_t numbers_bytes;         /* of the file's numbers that were read so far */
     char unreadable[64];            /* name of the attribute that weir_h5_unreadable reports; "" = none */
     char unreadable_why[256];       /* the library's reason */
     char root[WEIR_STORE_PATH_MAX]; /* group that paths are relative to: "" or "/data/demo_0" */

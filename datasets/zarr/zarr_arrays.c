@@ -1,10 +1,12 @@
 #include "datasets/zarr/zarr_arrays.h"
+#include "base/claims.h"
 #include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/chunks/filters.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +170,22 @@ static int copy_numbers(struct weir_zarr *zarr, struct weir_zarr_array *array, c
     return rc;
 }
 
+/* Checks what numbers take together with those that were read before: four times their bytes, because they are
+ * unpacked, converted and copied. */
+static int check_claim(struct weir_zarr *zarr, const struct weir_zarr_array *array, uint64_t bytes,
+                       struct weir_err *err)
+{
+    for (uint32_t i = 0; i < array->n_chunks; i++)
+        zarr->stored_bytes += array->chunks[i].offset == WEIR_CHUNK_NONE ? 0 : array->chunks[i].bytes;
+    zarr->numbers_bytes += bytes;
+    if (weir_claim_fits(4 * zarr->numbers_bytes, zarr->stored_bytes))
+        return 0;
+    return weir_err_set(err, -EFBIG,
+                        "%s: the numbers of the store up to here have %" PRIu64 " MiB, but their chunks only %" PRIu64
+                        " bytes; are the shapes right?",
+                        array->path, zarr->numbers_bytes >> 20, zarr->stored_bytes);
+}
+
 int weir_zarr_numbers(struct weir_zarr *zarr, struct weir_zarr_array *array, struct weir_err *err)
 {
     struct weir_blocks blocks;
@@ -182,6 +200,9 @@ int weir_zarr_numbers(struct weir_zarr *zarr, struct weir_zarr_array *array, str
     if (!weir_zarr_blocks(array, rows, &blocks) || __builtin_mul_overflow(rows, blocks.row_bytes, &bytes) ||
         bytes > NUMBERS_MAX)
         return weir_err_set(err, -EFBIG, "%s: its numbers exceed 1 GiB, or have more than 4 dimensions", array->path);
+    rc = check_claim(zarr, array, bytes, err);
+    if (rc < 0)
+        return rc;
     array->type = (enum weir_number_type)type_of(&array->about);
     array->values = calloc(1, (size_t)bytes + 1);
     rc = array->values ? copy_numbers(zarr, array, &blocks, err) : weir_no_memory(err);

@@ -23,7 +23,8 @@ struct weir_zarr {
     struct weir_zarr_array *arrays;
     int n;
     struct weir_unfilter_context *unfilter;
-    bool is_ours, is_bgr; /* is_ours: Weir wrote the store; is_bgr: red and blue are swapped */
+    uint64_t numbers_bytes, stored_bytes; /* of the numbers that were read so far: in memory, and as stored */
+    bool is_ours, is_bgr;                 /* is_ours: Weir wrote the store; is_bgr: red and blue are swapped */
 };
 
 /* Finds an array, which is lent until the next call. If it is missing or unreadable, returns a negative code, with err

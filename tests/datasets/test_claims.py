@@ -332,6 +332,23 @@ def zarr_rows(path):
     return zarr(path, rows=1 << 24, chunk_rows=1)
 
 
+def zarr_zeros(path, written=True):
+    """Numbers that are packed 1000 to 1, or not there."""
+    rows = 1 << 26
+    root, = zarr(path, rows=rows)
+    packed = zlib.compress(b"\0" * (8 * rows), 9) if written else None
+    for name in ("state", "action"):
+        write(f"{root}/data/{name}/.zarray", zarray([rows, 2], [rows, 2], compressor={"id": "zlib", "level": 9}))
+        os.remove(f"{root}/data/{name}/0.0")
+        if written:
+            write(f"{root}/data/{name}/0.0", packed)
+    return [root]
+
+
+def zarr_absent(path):
+    return zarr_zeros(path, written=False)
+
+
 def zarr_attributes(path):
     return zarr(path, zattrs=('{"x": [', VALUES[:(1 << 20) - 64], "{}]}"))
 
@@ -452,6 +469,34 @@ def hdf5_rows(path):
     return hdf5(path, rows=1 << 24, empty=True)
 
 
+def hdf5_zeros(path):
+    """Numbers that are packed 1000 to 1."""
+    rows, chunk_rows = 1 << 24, 1 << 20
+    os.makedirs(path)
+    packed = zlib.compress(b"\0" * (8 * chunk_rows), 9)
+    with h5py.File(f"{path}/episode_0.hdf5", "w") as f:
+        for name in ("action", "observations/qpos"):
+            d = f.create_dataset(name, (rows, 2), "f4", chunks=(chunk_rows, 2), compression="gzip")
+            for i in range(0, rows, chunk_rows):
+                d.id.write_direct_chunk((i, 0), packed)
+        f.create_dataset("observations/images/top", (rows, 8, 8, 3), "u1", chunks=(1 << 14, 8, 8, 3))
+    return [path]
+
+
+def hdf5_numbers_in_a_hole(path):
+    rows = 1 << 24
+    os.makedirs(path)
+    with h5py.File(f"{path}/episode_0.hdf5", "w") as f:
+        for name in ("action", "observations/qpos"):
+            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            plist.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+            f.require_group("observations")
+            h5py.h5d.create(f.id, name.encode(), h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((rows, 2)), plist)
+        f.create_dataset("observations/images/top", (rows, 8, 8, 3), "u1", chunks=(1 << 14, 8, 8, 3))
+    return [path]
+
+
 def png_size(path):
     return hdf5(path, images=png(60000, 60000, 1000))
 
@@ -501,7 +546,7 @@ def served(paths):
 
 INFO_ROWS = (parquet_names, parquet_page_in_a_hole, parquet_footer_in_a_hole, parquet_zeros, parquet_runs, info_values,
              info_hole, episodes_line, episodes_lines, episodes_hole, tasks_line, episodes_rows, episodes_files,
-             zarr_rows, zarr_attributes,
+             zarr_rows, zarr_zeros, zarr_absent, zarr_attributes, hdf5_zeros, hdf5_numbers_in_a_hole,
              zip_directory, features_values, tfrecord_hole, tfrecord_features, hdf5_rows,
              mp4_samples, mp4_sample, mp4_index)
 RUN = ("--batch-size", "2", "--num-workers", "1")
