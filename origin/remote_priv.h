@@ -50,7 +50,8 @@ struct weir_remote {
     int n_clients;
     pthread_mutex_t secrets; /* protects the members below */
     bool has_credentials;
-    int64_t renew_s; /* time of the next attempt to renew credentials that expire soon */
+    int64_t renew_s; /* time of the next attempt to renew credentials that expire soon, or to find some */
+    struct weir_err no_credentials; /* why the last attempt found none */
     struct weir_s3_credentials credentials;
     struct weir_s3_day day;
 };

@@ -1,4 +1,5 @@
 /* Signatures and credentials of an origin's requests. */
+#include "base/shortage.h"
 #include "origin/remote_priv.h"
 #include "origin/s3_credentials.h"
 
@@ -44,8 +45,8 @@ static int sign(struct weir_remote *r, const struct weir_signed *s, struct weir_
     return rc;
 }
 
-/* Finds credentials if there are none, or they expire soon. Those that are still valid are used if that fails, and it
- * is tried again after a while. Called with remote->secrets held. */
+/* Finds credentials if there are none, or they expire soon. Those that are still valid are used if that fails. It is
+ * tried again after a while: a process may take a minute to fail. Called with remote->secrets held. */
 static int renew(struct weir_remote *r, struct weir_err *err)
 {
     struct weir_s3_credentials found;
@@ -53,13 +54,16 @@ static int renew(struct weir_remote *r, struct weir_err *err)
     bool valid = r->has_credentials && (expires_s == 0 || expires_s > now_s);
     if (valid && (expires_s == 0 || expires_s >= now_s + EARLY_S || now_s < r->renew_s))
         return 0;
+    if (!valid && r->no_credentials.code && now_s < r->renew_s)
+        return weir_err_set(err, r->no_credentials.code, "%s", r->no_credentials.text);
     struct weir_err why = WEIR_ERR_NONE;
     const struct weir_waiter waiter = {weir_remote_stopped, r};
     int rc = weir_s3_credentials_find(&found, &waiter, &why);
     if (rc == 0)
         r->credentials = found;
     weir_s3_credentials_wipe(&found);
-    r->renew_s = now_s + AGAIN_S;
+    r->renew_s = (int64_t)time(NULL) + AGAIN_S;
+    r->no_credentials = rc == 0 || rc == -ECANCELED || weir_is_shortage(rc) ? WEIR_ERR_NONE : why;
     r->has_credentials = rc == 0 || valid;
     return r->has_credentials ? 0 : weir_err_set(err, rc, "%s", why.text);
 }

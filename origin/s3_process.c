@@ -1,5 +1,6 @@
 #include "origin/s3_process.h"
 #include "base/shortage.h"
+#include "base/terminal.h"
 #include "weir/base.h"
 
 #include <errno.h>
@@ -12,7 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SLICE_MS = 100 };
+enum { SLICE_MS = 100, QUIET_PART = 6 }; /* QUIET_PART: of the limit; a longer wait is reported */
+
+static const char name[] = "credential_process of the AWS profile";
 
 extern char **environ;
 
@@ -92,24 +95,33 @@ static int start(char *const *words, int output, pid_t *process)
 
 struct run {
     const struct weir_waiter *waiter;
-    uint64_t end_ns;
+    uint64_t begin_ns;
+    int limit_s;
+    bool reported;
     pid_t process;
     int output;
 };
 
 /* Waits for a slice of time, or for output. Returns -ECANCELED or -ETIMEDOUT if the wait is over. */
-static int wait_slice(const struct run *run, int output)
+static int wait_slice(struct run *run, int output)
 {
+    int waited_s = (int)((weir_clock_monotonic_ns() - run->begin_ns) / 1000000000);
+    bool is_long = waited_s >= run->limit_s / QUIET_PART;
     struct pollfd fd = {.fd = output, .events = POLLIN};
     if (weir_waiter_stopped(run->waiter))
         return -ECANCELED;
-    if (weir_clock_monotonic_ns() >= run->end_ns)
+    if (waited_s >= run->limit_s)
         return -ETIMEDOUT;
+    if (is_long && !run->reported)
+        weir_notice("%s: has not ended for %d s; run it yourself to see why, or interrupt the program (it is ended "
+                    "after %d s)",
+                    name, waited_s, run->limit_s);
+    run->reported |= is_long;
     poll(&fd, 1, output < 0 ? SLICE_MS / 10 : SLICE_MS);
     return 0;
 }
 
-static int read_output(const struct run *run, char *text, size_t size)
+static int read_output(struct run *run, char *text, size_t size)
 {
     size_t n = 0;
     for (;;) {
@@ -130,7 +142,7 @@ static int read_output(const struct run *run, char *text, size_t size)
 }
 
 /* Waits for the end of the process. Returns 0 if it succeeded. */
-static int await_end(const struct run *run)
+static int await_end(struct run *run)
 {
     int status = 0, rc = 0;
     pid_t ended;
@@ -167,11 +179,10 @@ static const char *reason(int rc)
 int weir_process_output(const char *command, int limit_s, const struct weir_waiter *waiter, char *text, size_t size,
                         struct weir_err *err)
 {
-    static const char name[] = "credential_process of the AWS profile";
     char *copy = strdup(command), *words[WEIR_PROCESS_WORDS_MAX + 1];
     if (!copy)
         return weir_no_memory(err);
-    struct run run = {.waiter = waiter, .end_ns = weir_clock_monotonic_ns() + (uint64_t)limit_s * 1000000000};
+    struct run run = {.waiter = waiter, .begin_ns = weir_clock_monotonic_ns(), .limit_s = limit_s};
     int rc = weir_words_split(copy, words);
     if (rc < 0)
         weir_err_set(err, rc, "%s: has a quote without an end, or over %d words; correct it", name,

@@ -23,7 +23,8 @@ bool weir_waiter_stopped(const struct weir_waiter *waiter);
 
 /* Runs the command for at most limit_s and copies its output, at most size - 1 bytes, to text, with a final zero. The
  * host may ignore SIGCHLD or reap the process; its exit status is then unknown and counts as success. Returns the
- * number of bytes; -ECANCELED; -ETIMEDOUT; or another negative code with err. */
+ * number of bytes (one line is printed if that takes over a sixth of the limit); -ECANCELED; -ETIMEDOUT; or another
+ * negative code with err. */
 int weir_process_output(const char *command, int limit_s, const struct weir_waiter *waiter, char *text, size_t size,
                         struct weir_err *err);
 

@@ -1,4 +1,5 @@
 /* URLs, heads of responses, lists, signatures and credentials: everything about servers that needs no server. */
+#include "base/terminal.h"
 #include "origin/http_priv.h"
 #include "origin/listing.h"
 #include "origin/s3_credentials.h"
@@ -470,6 +471,24 @@ static int output_of(const char *command, int limit_s, const struct weir_waiter 
     int rc = weir_process_output(command, limit_s, waiter, text, 64, &err);
     cr_assert(rc >= 0 || (rc == err.code && strstr(err.text, words)), "%s: %d, %s", command, rc, err.text);
     return rc;
+}
+
+static char notice[512];
+
+static void keep_notice(const char *text)
+{
+    snprintf(notice, sizeof notice, "%s", text);
+}
+
+Test(remote_text, a_process_that_takes_long_is_reported)
+{
+    char text[64];
+    weir_notice_set(keep_notice);
+    cr_assert_eq(output_of("echo a", 600, NULL, text, ""), 2);
+    cr_assert_str_empty(notice);
+    output_of("sleep 1000", 1, NULL, text, "took over 1 s");
+    weir_notice_set(NULL);
+    cr_assert(strstr(notice, "credential_process") && strstr(notice, "ended after 1 s"), "%s", notice);
 }
 
 Test(remote_text, a_process_is_run_without_a_shell_and_with_a_limit)

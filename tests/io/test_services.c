@@ -247,6 +247,25 @@ Test(services, credentials_are_renewed_before_they_expire)
     script_stop();
 }
 
+/* A process or a service may take a minute to fail. */
+Test(services, credentials_that_are_not_found_are_not_sought_for_each_request)
+{
+    static const struct script_answer answers[] = {STATUS("403")};
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_file_id id;
+    forget_environment();
+    set_address("AWS_CONTAINER_CREDENTIALS_FULL_URI", script_start(answers, 1), "/keys");
+    struct weir_origin *origin = open_bucket(9);
+    cr_assert_lt(origin->ops->identify(origin, "s3://bucket/a.weir", &id, &err), 0);
+    int requests = script_requests();
+    struct weir_err again = WEIR_ERR_NONE;
+    cr_assert_lt(origin->ops->identify(origin, "s3://bucket/b.weir", &id, &again), 0);
+    cr_assert(strstr(again.text, "credentials of the container"), "%s", again.text);
+    cr_assert(requests > 0 && script_requests() == requests, "%d, then %d", requests, script_requests());
+    weir_origin_close(&origin);
+    script_stop();
+}
+
 Test(services, expired_credentials_are_named)
 {
     static const struct script_answer answers[] = {{"HTTP/1.1 403 x\r\nContent-Length: 39\r\n\r\n"
