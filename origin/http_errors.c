@@ -64,13 +64,14 @@ int weir_client_status_error(const struct weir_client_head *head, const char *bo
     }
     if (head->status < 400 && *head->region)
         return weir_err_set(err, -EREMOTEIO, "the bucket is in region %s; set AWS_REGION to it", head->region);
-    if (head->status < 400)
+    if (head->status < 400 && head->status != 304)
         return weir_err_set(err, -EREMOTEIO,
                             "the server redirects to another address (status %d), where credentials are "
                             "not sent; use the address of the data itself",
                             head->status);
     return weir_err_set(err, -EREMOTEIO, "the server fails with status %d%s%s%s; %s", head->status, open, code, close,
-                        head->status < 500 ? "check the URL" : "try again later, or look into the server's log");
+                        head->status < 500 ? "check the URL and the server"
+                                           : "try again later, or look into the server's log");
 }
 
 bool weir_client_lacks_descriptors(struct weir_err *err)

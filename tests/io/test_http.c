@@ -117,6 +117,7 @@ Test(http, wrong_answers_are_not_repeated)
          -ESTALE,
          "changed"},
         {{"HTTP/1.1 412 x\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}, -ESTALE, "changed"},
+        {{"HTTP/1.1 304 x\r\n\r\n", 0, SCRIPT_CLOSE}, -EREMOTEIO, "fails with status 304"},
         {{"HTTP/1.1 404 x\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP}, -ENOENT, "no such file"},
         {{"HTTP/1.1 403 x\r\nContent-Length: 39\r\n\r\n<Error><Code>ExpiredToken</Code></Error>", 0, SCRIPT_CLOSE},
          -EACCES,
