@@ -291,7 +291,7 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
                               "worker thread %d of %d cannot be started; use a smaller --num-workers, or %s", i + 1,
                               loader->n_workers, weir_machine_advice(-EAGAIN));
     if (rc == 0 && weir_watchdog_start(&loader->watchdog, &loader->shared, loader->workers, working) < 0)
-        rc = weir_err_set(err, -EAGAIN, "the watchdog thread cannot be started");
+        rc = weir_err_set(err, -EAGAIN, "the watchdog thread cannot be started; %s", weir_machine_advice(-EAGAIN));
     if (rc == 0 && decode)
         rc = start_decoding(decode, &loader->workers[working], err);
     return rc == 0 && loader->shared.upload ? start_upload(loader, err) : rc;

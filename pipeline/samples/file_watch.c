@@ -83,9 +83,8 @@ int weir_file_watch_start(struct weir_file_watch *watch, struct weir_file_set *f
     pthread_cond_destroy(&watch->wake);
     pthread_cond_destroy(&watch->done);
     pthread_mutex_destroy(&watch->lock);
-    return weir_err_set(err, -EAGAIN,
-                        "the thread that checks files for changes cannot be started; raise the limit on the "
-                        "number of processes (ulimit -u)");
+    return weir_err_set(err, -EAGAIN, "the thread that checks files for changes cannot be started; %s",
+                        weir_machine_advice(-EAGAIN));
 }
 
 void weir_file_watch_stop(struct weir_file_watch *watch)
