@@ -189,9 +189,9 @@ static const char *why_not_blocks(const struct locating *p, struct weir_blocks *
         return "an unknown fill value";
     if (!weir_blocks_init(blocks) || blocks->chunk_bytes / 2048 > p->raw->size_bytes)
         return "chunks of an invalid size";
-    /* Every existing chunk takes some bytes in an index, and no index lies in a hole of the file. */
+    /* Every existing chunk takes 8 bytes in an index, or as data, and neither lies in a hole of the file. */
     uint64_t bytes = p->held_bytes ? p->held_bytes : p->raw->size_bytes;
-    return blocks->n_chunks / 64 > 65536 + bytes / 64 ? "more chunks than the file can hold" : NULL;
+    return blocks->n_chunks / 64 > 2048 + bytes / 512 ? "more chunks than the file can hold" : NULL;
 }
 
 static int locate_chunked(struct locating *p)

@@ -469,18 +469,24 @@ def hdf5_rows(path):
     return hdf5(path, rows=1 << 24, empty=True)
 
 
-def hdf5_zeros(path):
+def hdf5_zeros(path, rows=1 << 24, width=2, cameras=1, image_rows=1 << 14):
     """Numbers that are packed 1000 to 1."""
-    rows, chunk_rows = 1 << 24, 1 << 20
+    chunk_rows = 1 << 20
     os.makedirs(path)
-    packed = zlib.compress(b"\0" * (8 * chunk_rows), 9)
+    packed = zlib.compress(b"\0" * (4 * width * chunk_rows), 9)
     with h5py.File(f"{path}/episode_0.hdf5", "w") as f:
         for name in ("action", "observations/qpos"):
-            d = f.create_dataset(name, (rows, 2), "f4", chunks=(chunk_rows, 2), compression="gzip")
+            d = f.create_dataset(name, (rows, width), "f4", chunks=(chunk_rows, width), compression="gzip")
             for i in range(0, rows, chunk_rows):
                 d.id.write_direct_chunk((i, 0), packed)
-        f.create_dataset("observations/images/top", (rows, 8, 8, 3), "u1", chunks=(1 << 14, 8, 8, 3))
+        for i in range(cameras):
+            f.create_dataset(f"observations/images/{i}", (rows, 8, 8, 3), "u1", chunks=(image_rows, 8, 8, 3))
     return [path]
+
+
+def hdf5_cameras(path):
+    """Tables of chunks that do not exist."""
+    return hdf5_zeros(path, rows=1 << 22, width=1, cameras=32, image_rows=1)
 
 
 def hdf5_numbers_in_a_hole(path):
@@ -546,7 +552,7 @@ def served(paths):
 
 INFO_ROWS = (parquet_names, parquet_page_in_a_hole, parquet_footer_in_a_hole, parquet_zeros, parquet_runs, info_values,
              info_hole, episodes_line, episodes_lines, episodes_hole, tasks_line, episodes_rows, episodes_files,
-             zarr_rows, zarr_zeros, zarr_absent, zarr_attributes, hdf5_zeros, hdf5_numbers_in_a_hole,
+             zarr_rows, zarr_zeros, zarr_absent, zarr_attributes, hdf5_zeros, hdf5_cameras, hdf5_numbers_in_a_hole,
              zip_directory, features_values, tfrecord_hole, tfrecord_features, hdf5_rows,
              mp4_samples, mp4_sample, mp4_index)
 RUN = ("--batch-size", "2", "--num-workers", "1")
