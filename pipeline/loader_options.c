@@ -112,8 +112,10 @@ const struct weir_opt weir_loader_opts[] = {
                 "one, and drops the sample if there is none."},
     {"on-warning", WEIR_OPT_ENUM, FIELD(on_warning), "count|fail", "count", "treatment of harmless flaws in frames",
      .users = DATA,
-     .details = "For JPEGs whose pixels are correct although libjpeg warns, as of extraneous bytes before a marker. "
-                "count decodes and counts them. fail makes them bad frames. Damaged image data is always bad."},
+     .details =
+         "For JPEGs whose pixels are correct although libjpeg warns, as of extraneous bytes before a marker. "
+         "count decodes and counts them. fail makes them bad frames, and needs the CPU as decoder. Damaged image data "
+         "is always bad."},
     {"index", WEIR_OPT_TEXT, FIELD(index), "FILE", NULL, "index file: read if it matches, else written",
      .path = WEIR_PATH_WRITE, .users = DATA},
     {"endpoint", WEIR_OPT_TEXT, FIELD(endpoint), "URL", NULL, "server of s3:// paths", .users = DATA,
@@ -239,6 +241,18 @@ static int check_ranges(const struct weir_loader_config *c, struct weir_err *err
     return rc;
 }
 
+int weir_loader_decoder_check(const char *decoder, bool gpu, enum weir_on_warning on_warning, struct weir_err *err)
+{
+    int rc = weir_decoder_check_device(decoder, gpu, err);
+    if (rc == 0 && on_warning == WEIR_ON_WARNING_FAIL && weir_decoder_on_gpu(decoder))
+        rc =
+            weir_err_set(err, -EINVAL,
+                         "--on-warning fail: a GPU does not report flaws of frames, but decodes with --decoder %s; use "
+                         "--decoder %s",
+                         decoder, weir_decoder_at(WEIR_DECODE_ON_CPU));
+    return rc;
+}
+
 int weir_loader_config_check(const struct weir_loader_config *config, struct weir_err *err)
 {
     struct weir_loader_config full, *c = &full;
@@ -256,5 +270,5 @@ int weir_loader_config_check(const struct weir_loader_config *config, struct wei
         rc = weir_err_set(err, -EINVAL, "--dtype: f16 and bf16 need a GPU; add --device cuda, or use f32");
     if (rc == 0)
         rc = weir_reading_check(c->io, c->direct, err);
-    return rc < 0 ? rc : weir_decoder_check_device(c->decoder, number >= 0, err);
+    return rc < 0 ? rc : weir_loader_decoder_check(c->decoder, number >= 0, c->on_warning, err);
 }

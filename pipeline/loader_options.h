@@ -32,4 +32,8 @@ void weir_loader_options_complete(void);
 /* Copies the options that select and open a dataset. The other members of `to` are not changed. */
 void weir_loader_options_dataset(const struct weir_loader_config *from, struct weir_dataset_config *to);
 
+/* Like weir_decoder_check_device. Also returns -EINVAL if frames with flaws are to fail and the GPU decodes them: it
+ * does not report flaws. */
+int weir_loader_decoder_check(const char *decoder, bool gpu, enum weir_on_warning on_warning, struct weir_err *err);
+
 #endif

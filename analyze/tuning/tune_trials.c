@@ -6,6 +6,7 @@
 #include "io/io.h"
 #include "origin/url.h"
 #include "pipeline/gpu/gpu.h"
+#include "pipeline/loader_options.h"
 #include "weir/decoder.h"
 
 #include <errno.h>
@@ -159,12 +160,12 @@ static void list_engines(struct weir_tune_space *space, const char *path, bool d
 }
 
 /* Lists the decoders for batches on a GPU. For batches on the CPU the list stays empty, because there is no choice. */
-static void list_decoders(struct weir_tune_space *space)
+static void list_decoders(struct weir_tune_space *space, enum weir_on_warning on_warning)
 {
     static const enum weir_decode_where places[] = {WEIR_DECODE_ON_CPU, WEIR_DECODE_ON_GPU, WEIR_DECODE_ON_BOTH};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         const char *name = weir_decoder_at(places[i]);
-        if (weir_decoder_check_device(name, true, NULL) == 0)
+        if (weir_loader_decoder_check(name, true, on_warning, NULL) == 0)
             space->decoders[space->n_decoders++] = name;
     }
 }
@@ -200,7 +201,7 @@ int weir_tune_trials_open(struct weir_tune_trials *trials, const struct weir_tun
         c->max_cache == WEIR_OPT_BYTES_AUTO ? 0.5 * (double)weir_memory_available_bytes() : (double)c->max_cache;
     list_engines(space, c->data, c->loader->direct);
     if (device >= 0)
-        list_decoders(space);
+        list_decoders(space, c->loader->on_warning);
     trials->tune.measure = measure;
     trials->tune.say = say;
     trials->tune.user = trials;

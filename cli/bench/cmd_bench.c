@@ -104,7 +104,7 @@ static int check_names(const struct bench_options *o, struct weir_err *err)
             return -EINVAL;
     n = weir_grid_split("decoder", o->decoder, values, err);
     for (int i = 0; i < n; i++)
-        if (weir_decoder_check_device(values[i], gpu, err) < 0)
+        if (weir_loader_decoder_check(values[i], gpu, o->loader.on_warning, err) < 0)
             return -EINVAL;
     return 0;
 }

@@ -48,7 +48,7 @@ static int check_options(const struct whatif_options *options, struct weir_err *
         return -EINVAL;
     }
     if (weir_reading_check(run->loader.io, run->loader.direct, err) == -EINVAL ||
-        weir_decoder_check_device(run->loader.decoder, number >= 0, err) == -EINVAL ||
+        weir_loader_decoder_check(run->loader.decoder, number >= 0, run->loader.on_warning, err) == -EINVAL ||
         weir_crop_check(run->loader.crop, err) < 0)
         return -EINVAL;
     if (run->loader.format.dtype >= WEIR_DTYPE_F16 && number < 0)

@@ -152,7 +152,7 @@ static int check_device(const struct run_options *o, struct weir_err *err)
         return weir_err_set(
             err, -EINVAL,
             "--step-spin: has no effect with --device cuda, because steps are kernels; drop one of the two options");
-    return weir_decoder_check_device(loader->decoder, number >= 0, err);
+    return weir_loader_decoder_check(loader->decoder, number >= 0, loader->on_warning, err);
 }
 
 static int to_format(struct run_options *o, struct weir_err *err)

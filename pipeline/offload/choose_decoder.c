@@ -376,6 +376,8 @@ void weir_choose_decoder(struct weir_decoder_choice *choice, const struct weir_s
         snprintf(choice->why, sizeof choice->why, "batches stay in host memory");
     else if (!weir_has_jpegs(shared))
         snprintf(choice->why, sizeof choice->why, "the dataset has no JPEGs");
+    else if (shared->setup.config.on_warning == WEIR_ON_WARNING_FAIL)
+        snprintf(choice->why, sizeof choice->why, "only the CPU reports flaws of frames (--on-warning fail)");
     else if (is_made_smaller(shared))
         snprintf(choice->why, sizeof choice->why,
                  "images are reduced to half their size or less, which the CPU does while decoding");

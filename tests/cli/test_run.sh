@@ -826,6 +826,10 @@ run 2 run "$data" --sync-steps
 err "add --device cuda"
 run 2 run "$data" --device cuda --step-ms 1 --step-spin
 err "--step-spin: has no effect with --device cuda, because steps are kernels"
+for decoder in nvjpeg hybrid; do
+    run 2 run "$data" --device cuda --decoder $decoder --on-warning fail
+    err "--on-warning fail: a GPU does not report flaws of frames"
+done
 if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
     planar=(--dtype f32 --image-layout nchw --mean imagenet --std imagenet --num-epochs 2 --batch-size 3)

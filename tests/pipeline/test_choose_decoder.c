@@ -90,6 +90,15 @@ Test(choose_decoder, nothing_but_raw_frames)
     cr_assert_str_eq(choice.why, "the dataset has no JPEGs");
 }
 
+Test(choose_decoder, flaws_that_fail_are_seen_by_the_cpu_only)
+{
+    struct weir_loader_config config = config_for(fixture_synth("jpeg", "act-jpeg", 2, 3, WIDTH, HEIGHT, NULL));
+    config.on_warning = WEIR_ON_WARNING_FAIL;
+    struct weir_decoder_choice choice = choice_for(&config);
+    cr_assert_str_eq(choice.decoder, "turbo");
+    cr_assert_str_eq(choice.why, "only the CPU reports flaws of frames (--on-warning fail)");
+}
+
 static void refuses_all(const char *name, int episodes, int steps, const char *cameras, int n_cameras, int looked_at)
 {
     char part[64];

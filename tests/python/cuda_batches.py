@@ -137,7 +137,10 @@ class Values(Cuda):
                                       ({"device": "tpu"}, ValueError, "unknown device"),
                                       ({"device": "cpu", "dtype": "float16"}, ValueError, "dtype"),
                                       ({"device": "cpu", "decoder": "nvjpeg"}, ValueError,
-                                       '^decoder="nvjpeg" .*; add device="cuda" or use decoder="turbo"$')]:
+                                       '^decoder="nvjpeg" .*; add device="cuda" or use decoder="turbo"$'),
+                                      ({"decoder": "nvjpeg", "on_warning": "fail"}, ValueError,
+                                       '^on_warning="fail": .* decoder="nvjpeg"; use decoder="turbo"$'),
+                                      ({"decoder": "hybrid", "on_warning": "fail"}, ValueError, '^on_warning="fail": ')]:
             with self.subTest(**options), self.assertRaisesRegex(error, words):
                 self.loader(**options)
         torch = Torch()
