@@ -37,6 +37,22 @@ class Data(unittest.TestCase):
         return path
 
 
+def marked_jpeg(pixels, orientation, marked):
+    """A JPEG with an EXIF orientation; marked: with the comment XPL-RGB1."""
+    exif, out = Image.Exif(), io.BytesIO()
+    exif[0x0112] = orientation
+    Image.fromarray(pixels).save(out, "JPEG", quality=100, subsampling=0, exif=exif, **({"comment": b"XPL-RGB1"} if marked else {}))
+    return out.getvalue()
+
+
+def write_robotwin(path, images, orientation):
+    """RoboTwin's file: every other JPEG is marked, and the others have red and blue swapped."""
+    frames = [marked_jpeg(pixels if t % 2 == 0 else pixels[:, :, ::-1], orientation, t % 2 == 0) for t, pixels in enumerate(images)]
+    with h5py.File(path, "w") as f:
+        f["observation/head/rgb"] = np.array(frames, f"S{max(map(len, frames))}")
+        f["joint_action/vector"] = np.arange(len(images) * 14, dtype="f8").reshape(-1, 14)
+
+
 class Reference:
     """A folder's episodes in memory, read with h5py and Pillow."""
 

@@ -15,6 +15,7 @@ import warnings
 from unittest import mock
 
 import common
+import h5py
 import numpy as np
 
 MODULE = os.environ["WEIR_FAKE_CUDA_MODULE"]
@@ -109,6 +110,34 @@ class Values(Cuda):
         for decoder in ("auto", "nvjpeg", "hybrid"):
             with self.subTest(decoder), self.loader(decoder=decoder, deterministic=decoder == "hybrid") as loader:
                 self.assertEqual([bits(batch) for batch in loader], self.expected())
+
+    def test_marked_frames(self):
+        """Frames that the CPU must turn, or whose colours a comment states, are as on the host, among others or alone."""
+        reference = common.Reference(self.data)
+        images = [reference.image((0, t), "top") for t in range(13)]
+        folder, turned = os.path.join(self.work, "robotwin"), self.synth("turned", *self.SYNTH)
+        os.mkdir(folder)
+        for e, orientation in enumerate((1, 6, 1)):
+            common.write_robotwin(f"{folder}/episode{e}.hdf5", [np.ascontiguousarray(i[:, :48]) for i in images], orientation)
+        for name in os.listdir(turned):
+            with h5py.File(os.path.join(turned, name), "r+") as f:
+                for camera in ("top", "wrist"):
+                    frames = [np.frombuffer(common.marked_jpeg(i, 6, False), "u1") for i in reference.read(f.filename)["images"][camera]]
+                    rows = np.zeros((len(frames), max(map(len, frames))), "u1")
+                    for row, frame in zip(rows, frames):
+                        row[:len(frame)] = frame
+                    del f[f"observations/images/{camera}"]
+                    f[f"observations/images/{camera}"] = rows
+        for self.data in (folder, turned):
+            expected = self.expected(train_split=1)
+            for decoder in ("nvjpeg", "hybrid"):
+                with self.subTest(self.data, decoder=decoder), self.loader(decoder=decoder, train_split=1) as loader:
+                    self.assertEqual([bits(batch) for batch in loader], expected)
+                    table = loader.table()
+                    self.assertNotIn("pixels differ", table)  # such frames would also be decoded by the CPU
+                    if decoder == "nvjpeg":
+                        self.assertRegex(table, r"\(\d+ marked orientation or colours\)")
+                        self.assertEqual(re.search(r"decoded: (\d+) frames", table)[1] != "0", self.data == folder, table)
 
     def test_halves(self):
         with self.loader(dtype="float16", device="cuda:0") as loader, \

@@ -210,17 +210,7 @@ class Values(common.Data):
         stored = [self.reference.image((0, t), "top") for t in range(4)]
         with tempfile.TemporaryDirectory() as folder:
             for name, orientation in (("episode0.hdf5", 1), ("episode1.hdf5", 6)):
-                frames = []
-                for t, pixels in enumerate(stored):
-                    exif, out = Image.Exif(), io.BytesIO()
-                    exif[0x0112] = orientation
-                    marked = t % 2 == 0
-                    Image.fromarray(pixels if marked else pixels[:, :, ::-1]).save(
-                        out, "JPEG", quality=100, subsampling=0, exif=exif, **({"comment": b"XPL-RGB1"} if marked else {}))
-                    frames.append(out.getvalue())
-                with h5py.File(os.path.join(folder, name), "w") as f:
-                    f["observation/head/rgb"] = np.array(frames, f"S{max(map(len, frames))}")
-                    f["joint_action/vector"] = np.arange(4 * 14, dtype="f8").reshape(4, 14)
+                common.write_robotwin(os.path.join(folder, name), stored, orientation)
             for name, turned in (("episode0.hdf5", False), ("episode1.hdf5", True)):
                 with weir.Loader(os.path.join(folder, name), batch_size=4, shuffle=False, train_split=1, dtype="uint8",
                                  tensors="array") as loader:
