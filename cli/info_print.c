@@ -34,6 +34,7 @@ struct facts {
     uint64_t steps, files_bytes;
     struct camera_facts cameras[WEIR_CAMERAS_MAX];
     struct state_facts qpos, actions;
+    char unturned[512]; /* line of weir_probe_unturned; may be empty */
 };
 
 static int by_value(const void *a, const void *b)
@@ -116,6 +117,7 @@ static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *fac
     int rc = weir_probe_cameras(dataset, tolerant, -1, probes, err);
     if (rc < 0)
         return rc;
+    weir_probe_unturned(dataset, probes, facts->unturned, sizeof facts->unturned);
     facts->lengths = malloc(sizeof *facts->lengths * (size_t)n);
     if (!facts->lengths || state(dataset, false, &facts->qpos) < 0 || state(dataset, true, &facts->actions) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
@@ -227,20 +229,13 @@ static void print_camera(FILE *out, const struct facts *facts, int c)
     fprintf(out, "\n");
 }
 
-/* Prints how stored colours and orientations are treated, if that is not obvious. */
-static void print_marks(FILE *out, const struct facts *facts)
+/* Prints how stored colours are treated, if that is not obvious. */
+static void print_colors(FILE *out, const struct weir_dataset *dataset)
 {
-    const struct weir_dataset *dataset = facts->dataset;
     if (weir_dataset_is_bgr(dataset))
         fprintf(out,
                 "colors: red and blue of the frames are stored swapped, except in JPEGs with the comment XPL-RGB1; "
                 "--color selects the order in batches\n");
-    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-        if (facts->cameras[c].probe.image.turn > 1 && !weir_dataset_frame_rules(dataset).turns)
-            fprintf(out,
-                    "orientation: the first frame of camera %s has EXIF orientation %d, which programs that read this "
-                    "layout ignore, so its frames stay as stored\n",
-                    weir_dataset_camera(dataset, c)->name, facts->cameras[c].probe.image.turn);
 }
 
 static void print_amplification(FILE *out, const struct facts *facts)
@@ -336,7 +331,7 @@ static void print_text(const struct facts *facts, const char *path)
         fprintf(out, "cameras: %d, %llu frames\n", weir_dataset_cameras(dataset), (unsigned long long)frames);
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
         print_camera(out, facts, c);
-    print_marks(out, facts);
+    print_colors(out, dataset);
     if (frames > 0)
         fprintf(out, "reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
                 100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
@@ -358,6 +353,8 @@ static void print_text(const struct facts *facts, const char *path)
         fprintf(out, "note: %s\n", note);
     if (weir_dataset_drift(dataset, note, sizeof note))
         fprintf(out, "note: %s\n", note);
+    if (*facts->unturned)
+        fprintf(out, "note: %s\n", facts->unturned);
     for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
         fprintf(out, "left out: %s\n", weir_dataset_bad_episode(dataset, i));
     weir_wrap_close(&wrap);
@@ -494,6 +491,8 @@ static void print_json(struct weir_json *json, const struct facts *facts, const 
         weir_json_text(json, NULL, note);
     if (weir_dataset_drift(dataset, note, sizeof note))
         weir_json_text(json, NULL, note);
+    if (*facts->unturned)
+        weir_json_text(json, NULL, facts->unturned);
     weir_json_end(json, ']');
     weir_json_array(json, "left_out");
     for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)

@@ -70,6 +70,11 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
     }
 }
 
+bool weir_loader_unturned(const struct weir_loader *loader, char *text, size_t size)
+{
+    return weir_probe_unturned(loader->shared.setup.dataset, loader->shared.setup.probes, text, size);
+}
+
 double weir_loader_cached(struct weir_loader *loader)
 {
     return weir_reading_cached(&loader->shared);

@@ -183,6 +183,8 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
         fprintf(stderr, "note: %s\n", line);
     if (weir_dataset_drift(dataset, line, sizeof line))
         fprintf(stderr, "note: %s\n", line);
+    if (weir_loader_unturned(loader, line, sizeof line))
+        fprintf(stderr, "note: %s\n", line);
     int bad = weir_dataset_bad_episodes(dataset);
     if (bad > 0)
         fprintf(stderr, "%d episode%s cannot be opened and %s skipped; the first is %s\n", bad, bad == 1 ? "" : "s",

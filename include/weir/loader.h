@@ -480,6 +480,10 @@ struct weir_recorder *weir_loader_recorder(const struct weir_loader *loader);
 
 void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_facts *facts);
 
+/* Writes one line if frames have EXIF orientations that the dataset's layout ignores, judged by the first frame of each
+ * camera. Returns false if they have none. */
+bool weir_loader_unturned(const struct weir_loader *loader, char *text, size_t size);
+
 /* Measures facts.io_cached again. Call it on the consumer's thread. */
 double weir_loader_cached(struct weir_loader *loader);
 

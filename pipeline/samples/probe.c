@@ -1,5 +1,6 @@
 #include "pipeline/samples/probe.h"
 #include "base/shortage.h"
+#include "base/text.h"
 #include "decoders/video/video.h"
 #include "pipeline/samples/fetch.h"
 #include "weir/base.h"
@@ -185,6 +186,28 @@ void weir_probe_blame(const struct weir_dataset *dataset, const struct weir_came
     char name[512];
     weir_frame_name(dataset, probe->episode, largest, probe->t, name, sizeof name);
     weir_err_prefix(err, "%s: the image is %dx%d", name, probe->width, probe->height);
+}
+
+bool weir_probe_unturned(const struct weir_dataset *dataset, const struct weir_camera_probe *probes, char *text,
+                         size_t size)
+{
+    int n = 0, first = 0;
+    for (int c = weir_dataset_cameras(dataset) - 1; c >= 0; c--)
+        if (probes[c].image.turn > 1 && !weir_dataset_frame_rules(dataset).turns) {
+            first = c;
+            n++;
+        }
+    char others[48] = "";
+    if (n > 1)
+        snprintf(others, sizeof others, " (and those of %d other%s)", n - 1, n == 2 ? "" : "s");
+    if (n > 0)
+        snprintf(text, size,
+                 "the first frame of camera %s%s has EXIF orientation %d, which programs that read this layout ignore, "
+                 "so images stay as stored",
+                 weir_dataset_camera(dataset, first)->name, others, probes[first].image.turn);
+    if (n > 0)
+        weir_text_printable(text);
+    return n > 0;
 }
 
 /* ---- cost of fetching ---- */

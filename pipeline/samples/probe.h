@@ -34,6 +34,11 @@ int weir_probe_sizes_differ(struct weir_dataset *dataset, struct weir_err *err);
  * memory error. */
 void weir_probe_blame(const struct weir_dataset *dataset, const struct weir_camera_probe *probes, struct weir_err *err);
 
+/* Writes one line if frames have EXIF orientations that the dataset's layout ignores, judged by the probed frames.
+ * Returns false if they have none. */
+bool weir_probe_unturned(const struct weir_dataset *dataset, const struct weir_camera_probe *probes, char *text,
+                         size_t size);
+
 /* Stores the time in seconds that one thread takes to fetch one frame of the camera: the median over n frames (at most
  * 64) spread over the dataset, or 0 if none is readable. Returns 0, or negative with err set on a resource shortage
  * (base/shortage.h). */

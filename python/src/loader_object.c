@@ -176,8 +176,8 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
     return 0;
 }
 
-/* Warns about each camera that the files contain but the batches do not, and about skipped episodes. Returns 0, or -1
- * if the warning raised an exception. */
+/* Warns about each camera that the files contain but the batches do not, about skipped episodes, and about frames that
+ * are not what they seem. Returns 0, or -1 if the warning raised an exception. */
 static int warn_of_left_out(const struct weir_loader_object *self)
 {
     char line[1024];
@@ -193,7 +193,9 @@ static int warn_of_left_out(const struct weir_loader_object *self)
     for (int i = 0; weir_dataset_left_out(dataset, i, line, sizeof line); i++)
         if (PyErr_WarnEx(PyExc_RuntimeWarning, line, 2) < 0)
             return -1;
-    return weir_dataset_drift(dataset, line, sizeof line) ? PyErr_WarnEx(PyExc_RuntimeWarning, line, 2) : 0;
+    if (weir_dataset_drift(dataset, line, sizeof line) && PyErr_WarnEx(PyExc_RuntimeWarning, line, 2) < 0)
+        return -1;
+    return weir_loader_unturned(self->loader, line, sizeof line) ? PyErr_WarnEx(PyExc_RuntimeWarning, line, 2) : 0;
 }
 
 /* Warns if bad frames have cost samples since the last warning. Returns 0, or -1 if the warning raised an exception. */

@@ -220,6 +220,30 @@ class Values(common.Data):
                     self.assertEqual(images[t].shape, expected.shape)
                     self.assertLess(np.abs(images[t].astype(int) - expected).mean(), 3, (name, t))
 
+    def test_unturned_frames(self):
+        """Orientations that readers of a layout ignore are ignored, and said so at open; other datasets need no such line."""
+        program = os.environ["WEIR_PROGRAM"]
+        with tempfile.TemporaryDirectory() as folder:
+            data = os.path.join(folder, "copy.zarr")
+            subprocess.run([program, "convert", self.data, data, "--to", "zarr"], check=True, capture_output=True)
+            pixels = self.reference.image((0, 0), "top")
+            for orientation, cameras in ((1, ("top", "wrist")), (6, ("wrist",)), (6, ("top",))):
+                for path in (path for camera in cameras for path in pathlib.Path(data, "data", camera).glob("[0-9]*")):
+                    path.write_bytes(common.marked_jpeg(pixels, orientation, False))
+                said = {command: subprocess.run([program, command, data, *options], capture_output=True, text=True, check=True)
+                        for command, options in (("info", ()), ("run", ("--max-batches", "1")))}
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    with weir.Loader(data, batch_size=1, shuffle=False, train_split=1, dtype="uint8", tensors="array") as loader:
+                        image = np.asarray(next(iter(loader))["image"])[0, 0].transpose(1, 2, 0)
+                self.assertLess(np.abs(image.astype(int) - pixels).mean(), 3)
+                line = "" if orientation == 1 else f"the first frame of camera {cameras[0]}" + \
+                    (" (and those of 1 other)" if cameras == ("top",) else "") + " has EXIF orientation 6, which programs"
+                self.assertEqual([str(w.message)[:len(line)] for w in caught], [line] if line else [])
+                for command, done in said.items():
+                    lines = re.findall("note: .*EXIF.*", done.stdout + done.stderr)
+                    self.assertEqual([text[6:6 + len(line)] for text in lines], [line] if line else [], command)
+
     def test_dataset(self):
         with weir.Loader(self.data, image_size=(32, 24)) as loader:
             dataset = loader.dataset
