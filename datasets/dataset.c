@@ -576,6 +576,7 @@ void weir_dataset_close(struct weir_dataset **dataset)
     free(d->bad);
     free(d->episodes);
     free(d->files);
+    free(d->traits);
     free(d->lent);
     free(d->root);
     weir_origin_close(&d->origin);

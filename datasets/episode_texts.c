@@ -132,6 +132,21 @@ static const char *find_trait(const char *traits, const char *line)
     return NULL;
 }
 
+int weir_traits_merge(char **traits, const char *more, struct weir_err *err)
+{
+    bool same = *traits && more && strcmp(*traits, more) == 0;
+    for (const char *line = same ? NULL : more; line && *line; line += strcspn(line, "\n") + 1) {
+        char *all;
+        if (find_trait(*traits, line))
+            continue;
+        if (asprintf(&all, "%s%.*s\n", *traits ? *traits : "", (int)strcspn(line, "\n"), line) < 0)
+            return weir_no_memory(err);
+        free(*traits);
+        *traits = all;
+    }
+    return 0;
+}
+
 /* Appends the values from the first part of a list "a, b, c" in which they differ. */
 static void append_values(const char *name, const char *mine, const char *first, char *text, size_t size)
 {
@@ -171,5 +186,5 @@ bool weir_traits_differ(const char *traits, const char *first, char *text, size_
 
 const char *weir_dataset_traits(const struct weir_dataset *dataset)
 {
-    return dataset->files[0].traits;
+    return dataset->traits;
 }

@@ -134,12 +134,13 @@ static int check_fit(struct weir_dataset *dataset, const struct weir_file_index 
         return weir_err_set(err, -EBADMSG,
                             "%s: state and actions have %d and %d dimensions, but in %s they have %d and %d", path,
                             episode->qpos_dim, episode->action_dim, first_path, first->qpos_dim, first->action_dim);
-    /* The first file may lack what the file has, which the last one that was taken may have. */
-    const int others[] = {first->file, dataset->episodes[dataset->n_episodes - 1].file};
-    for (int i = 0; i < 2; i++)
-        if (weir_traits_differ(file->traits, dataset->files[others[i]].traits, differences, sizeof differences))
-            return weir_err_set(err, -EBADMSG, "%s: is not of the same dataset as %s: %s", path,
-                                dataset->files[others[i]].file.path, differences);
+    bool differs = weir_traits_differ(file->traits, dataset->traits, differences, sizeof differences);
+    for (int e = 0; e < dataset->n_episodes && differs; e++) { /* the first file may lack what another has */
+        const struct weir_file_index *other = &dataset->files[dataset->episodes[e].file];
+        if (weir_traits_differ(file->traits, other->traits, differences, sizeof differences))
+            return weir_err_set(err, -EBADMSG, "%s: is not of the same dataset as %s: %s", path, other->file.path,
+                                differences);
+    }
     const char *column = weir_columns_misfit(episode, first);
     if (column)
         return weir_err_set(err, -EBADMSG,
@@ -216,6 +217,8 @@ static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_
     struct weir_err why = WEIR_ERR_NONE;
     from->file = file;
     int rc = fit(dataset, &dataset->files[file], from, config->cameras, &why);
+    if (rc == 0 && weir_traits_merge(&dataset->traits, dataset->files[file].traits, err) < 0)
+        return -ENOMEM;
     if (rc == 0) {
         dataset->episodes[dataset->n_episodes++] = *from;
         *from = (struct weir_episode){0};

@@ -203,6 +203,7 @@ struct weir_dataset {
     size_t index_bytes;            /* memory used by episodes and files */
     int n_cameras;
     struct weir_camera cameras[WEIR_CAMERAS_MAX];
+    char *traits;         /* of all files that have episodes here; NULL = none */
     int n_bad, n_misfits; /* n_bad: episodes left out; n_misfits: the number of them that only disagree with the first
                              episode */
     char **bad;

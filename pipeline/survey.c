@@ -36,10 +36,12 @@ static int describe(struct weir_dataset *dataset, char kind[KIND_MAX], struct we
 static struct weir_survey_group *group_of(struct weir_survey *survey, const char *kind, const char *traits)
 {
     char differences[128];
-    for (int i = 0; i < survey->n; i++)
-        if (strcmp(survey->groups[i].kind, kind) == 0 &&
-            !weir_traits_differ(traits, survey->groups[i].traits, differences, sizeof differences))
-            return &survey->groups[i];
+    for (int i = 0; i < survey->n; i++) {
+        struct weir_survey_group *group = &survey->groups[i];
+        if (strcmp(group->kind, kind) == 0 &&
+            !weir_traits_differ(traits, group->traits, differences, sizeof differences))
+            return weir_traits_merge(&group->traits, traits, NULL) == 0 ? group : NULL;
+    }
     if (!weir_grow(&survey->groups, (size_t)survey->n, sizeof *survey->groups))
         return NULL;
     struct weir_survey_group *group = &survey->groups[survey->n++];

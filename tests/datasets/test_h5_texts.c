@@ -1,5 +1,6 @@
 /* Strings in HDF5 episodes: attributes of the file and of the episode's group, scalar string datasets, and LIBERO's
  * JSON. */
+#include "pipeline/survey.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/dataset.h"
 
@@ -231,4 +232,26 @@ Test(h5_texts, episodes_of_other_recordings_are_named)
     set_number(data, 2, "sim", 0);
     cr_assert_eq(open_with_index(data, &err), -EBADMSG, "two files are from the index");
     cr_assert_not_null(strstr(err.text, "sim: 0 instead of 1"), "%s", err.text);
+}
+
+Test(h5_texts, episodes_between_do_not_hide_other_recordings)
+{
+    struct weir_err err;
+    struct weir_survey survey;
+    const char *data = fixture_synth("between", "act", 5, 4, 16, 16, "top");
+    for (int e = 0; e < 5; e++)
+        set_number(data, e, "sim", -1);
+    set_number(data, 1, "fps", 50);
+    set_number(data, 3, "fps", 30); /* episode 2, the last one that was taken, does not say */
+    struct weir_dataset_config config = {.size = sizeof config, .path = data};
+    cr_assert_eq(open_with_index(data, &err), -EBADMSG);
+    cr_assert(strstr(err.text, "episode_3.hdf5: is not of the same dataset as ") &&
+                  strstr(err.text, "episode_1.hdf5: fps: 30 instead of 50; the folder contains several datasets"),
+              "%s", err.text);
+    cr_assert_eq(weir_survey_open(&survey, &config, &err), 0, "%s", err.text);
+    cr_assert_eq(survey.n, 2, "%d datasets", survey.n);
+    cr_assert_eq(survey.groups[0].files.n, 4);
+    weir_survey_close(&survey);
+    set_number(data, 3, "fps", 50);
+    cr_assert_eq(open_with_index(data, &err), 0, "%s", err.text);
 }
