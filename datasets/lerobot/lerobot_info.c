@@ -299,6 +299,15 @@ static enum weir_lerobot_kind kind_of(const char *dtype)
     return strcmp(dtype, "string") == 0 ? WEIR_LEROBOT_TEXT : WEIR_LEROBOT_NUMBERS;
 }
 
+static bool is_of_numbers(const char *dtype)
+{
+    static const char *const types[] = {"bool", "int", "uint", "float", "half", "double", "date", "time", "duration"};
+    size_t i = 0, n = sizeof types / sizeof types[0];
+    while (i < n && strncmp(dtype, types[i], strlen(types[i])) != 0)
+        i++;
+    return i < n;
+}
+
 /* Returns the product of the sizes, or -1 if they are invalid. */
 static int width_of(const json_t *shape)
 {
@@ -381,6 +390,8 @@ static int read_feature(struct weir_lerobot *lerobot, const char *key, json_t *a
     for (int d = 0; d < feature->rank; d++)
         feature->dims[d] = (int)json_integer_value(json_array_get(json_object_get(about, "shape"), (size_t)d));
     snprintf(feature->key, sizeof feature->key, "%s", key);
+    if (kind == WEIR_LEROBOT_NUMBERS && !is_of_numbers(dtype))
+        snprintf(feature->unknown, sizeof feature->unknown, "%s", dtype);
     if (feature->kind == WEIR_LEROBOT_VIDEO)
         feature->video = lerobot->n_videos++;
     lerobot->n_features++;

@@ -26,6 +26,7 @@ struct weir_lerobot_depth {
 struct weir_lerobot_feature {
     char key[WEIR_LEROBOT_KEY_MAX];
     enum weir_lerobot_kind kind;
+    char unknown[32];                     /* its dtype, if it is unknown; its kind is then WEIR_LEROBOT_NUMBERS */
     bool is_depth, is_bool, is_half;      /* is_half: float16, which is read as float32 */
     int width;                            /* numbers per row: the product of the shape */
     int rank, dims[WEIR_COLUMN_RANK_MAX]; /* the shape; rank 0 if it has more dimensions */

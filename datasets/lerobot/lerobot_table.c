@@ -82,7 +82,9 @@ bool weir_lerobot_is_unreadable(const struct weir_lerobot_table *table, int numb
     if (found < 0 || (!is_text && feature->kind != WEIR_LEROBOT_NUMBERS))
         return false;
     weir_parquet_column(table->parquet, found, &column);
-    if (column.kind == WEIR_PARQUET_OTHER)
+    if (column.kind != WEIR_PARQUET_NUMBERS && *feature->unknown)
+        snprintf(why, size, "its dtype in meta/info.json, %s, is unknown", feature->unknown);
+    else if (column.kind == WEIR_PARQUET_OTHER)
         snprintf(why, size, "its type in the Parquet file is %s", column.refused);
     else if (column.kind == WEIR_PARQUET_BYTES && !is_text)
         snprintf(why, size, "it has strings, but meta/info.json describes numbers");

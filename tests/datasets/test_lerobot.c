@@ -509,6 +509,32 @@ Test(lerobot, scales_of_depth_are_checked)
     expect_error(LEROBOT_CAMERA, "with a shift of -0.5 m");
 }
 
+Test(lerobot, unknown_types_are_named)
+{
+    static const char *const types[][2] = {{"language", "its dtype in meta/info.json, language, is unknown;"},
+                                           {"float32", "it has strings, but meta/info.json describes numbers;"},
+                                           {"string", "it has lists of strings;"}};
+    char line[512], text[512], said[128];
+    struct lerobot_rows rows = lerobot_rows_of(0, LEROBOT_ROWS);
+    rows.has_notes = true;
+    lerobot_write_3_0();
+    lerobot_write_rows(LEROBOT_DATA, &rows);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        snprintf(text, sizeof text,
+                 "{\"" LEROBOT_CAMERA "\": {\"dtype\": \"video\", \"shape\": [48, 64, 3]},"
+                 "\"observation.state\": {\"dtype\": \"float32\", \"shape\": [2]},"
+                 "\"action\": {\"dtype\": \"float32\", \"shape\": [2]},"
+                 "\"notes\": {\"dtype\": \"%s\", \"shape\": [1]}}",
+                 types[i][0]);
+        lerobot_write_info(true, "features", text);
+        expect_open();
+        snprintf(said, sizeof said, "column notes is left out: %s", types[i][1]);
+        cr_assert(weir_dataset_left_out(dataset, 0, line, sizeof line));
+        cr_assert(strstr(line, said), "not '%s': %s", said, line);
+        weir_dataset_close(&dataset);
+    }
+}
+
 /* Without columns, other features than state and actions are not needed. */
 Test(lerobot, columns_that_info_promises_exist)
 {
