@@ -64,9 +64,10 @@ static int shape(struct weir_store *store, const char *path, struct weir_array_s
     int number_in_file = weir_parquet_find(view->table->parquet, feature->key, NULL);
     if (feature->kind == WEIR_LEROBOT_TEXT || number_in_file < 0)
         return 0; /* reading a missing column is an error */
+    char why[128];
     struct weir_parquet_column column;
     weir_parquet_column(view->table->parquet, number_in_file, &column);
-    if (column.kind != WEIR_PARQUET_NUMBERS)
+    if (weir_lerobot_is_unreadable(view->table, number, why, sizeof why))
         return 0;
     bool is_float = column.type == WEIR_F32 || column.type == WEIR_F64;
     found->rank = column.list_depth > 0 ? 2 : 1;

@@ -73,6 +73,16 @@ int weir_lerobot_find_column(const struct weir_lerobot_table *table, int number,
                         table->name, feature->key, is_text ? " of strings" : "");
 }
 
+/* Returns whether a column has several leaves, which are next to each other. */
+static bool is_structure(const struct weir_parquet *parquet, int column, const char *key)
+{
+    struct weir_parquet_column next;
+    if (column + 1 >= weir_parquet_columns(parquet))
+        return false;
+    weir_parquet_column(parquet, column + 1, &next);
+    return strcmp(next.name, key) == 0;
+}
+
 bool weir_lerobot_is_unreadable(const struct weir_lerobot_table *table, int number, char *why, size_t size)
 {
     const struct weir_lerobot_feature *feature = &table->lerobot->features[number];
@@ -82,8 +92,11 @@ bool weir_lerobot_is_unreadable(const struct weir_lerobot_table *table, int numb
     if (found < 0 || (!is_text && feature->kind != WEIR_LEROBOT_NUMBERS))
         return false;
     weir_parquet_column(table->parquet, found, &column);
-    if (column.kind != WEIR_PARQUET_NUMBERS && *feature->unknown)
+    bool has_structures = is_structure(table->parquet, found, feature->key);
+    if ((has_structures || column.kind != WEIR_PARQUET_NUMBERS) && *feature->unknown)
         snprintf(why, size, "its dtype in meta/info.json, %s, is unknown", feature->unknown);
+    else if (has_structures)
+        snprintf(why, size, "it has structures");
     else if (column.kind == WEIR_PARQUET_OTHER)
         snprintf(why, size, "its type in the Parquet file is %s", column.refused);
     else if (column.kind == WEIR_PARQUET_BYTES && !is_text)
@@ -192,13 +205,14 @@ int weir_lerobot_add_texts(const struct weir_lerobot_table *table, const struct 
     const struct weir_lerobot *lerobot = table->lerobot;
     int rc = 0;
     for (int i = 0; i < lerobot->n_features && rc == 0; i++) {
+        char why[128];
         struct weir_parquet_column column;
         const char *key = lerobot->features[i].key;
         int number = lerobot->features[i].kind == WEIR_LEROBOT_TEXT ? weir_parquet_find(table->parquet, key, NULL) : -1;
-        if (number < 0)
+        if (number < 0 || weir_lerobot_is_unreadable(table, i, why, sizeof why))
             continue;
         weir_parquet_column(table->parquet, number, &column);
-        if (column.kind == WEIR_PARQUET_BYTES && column.list_depth == 0)
+        if (column.kind == WEIR_PARQUET_BYTES)
             rc = add_text_column(table, of, number, key, episode, err);
     }
     return rc;

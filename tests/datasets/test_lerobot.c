@@ -509,14 +509,17 @@ Test(lerobot, scales_of_depth_are_checked)
     expect_error(LEROBOT_CAMERA, "with a shift of -0.5 m");
 }
 
-Test(lerobot, unknown_types_are_named)
+Test(lerobot, unknown_types_and_structures_are_named)
 {
-    static const char *const types[][2] = {{"language", "its dtype in meta/info.json, language, is unknown;"},
-                                           {"float32", "it has strings, but meta/info.json describes numbers;"},
-                                           {"string", "it has lists of strings;"}};
+    static const char *const types[][3] = {
+        {"language", "its dtype in meta/info.json, language, is unknown;",
+         "its dtype in meta/info.json, language, is unknown;"},
+        {"float32", "it has strings, but meta/info.json describes numbers;", "it has structures;"},
+        {"string", "it has lists of strings;", "it has structures;"}};
     char line[512], text[512], said[128];
     struct lerobot_rows rows = lerobot_rows_of(0, LEROBOT_ROWS);
-    rows.has_notes = true;
+    struct weir_dataset_config config = {.size = sizeof config, .path = lerobot_root, .columns = true};
+    rows.notes = 3;
     lerobot_write_3_0();
     lerobot_write_rows(LEROBOT_DATA, &rows);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -524,13 +527,18 @@ Test(lerobot, unknown_types_are_named)
                  "{\"" LEROBOT_CAMERA "\": {\"dtype\": \"video\", \"shape\": [48, 64, 3]},"
                  "\"observation.state\": {\"dtype\": \"float32\", \"shape\": [2]},"
                  "\"action\": {\"dtype\": \"float32\", \"shape\": [2]},"
-                 "\"notes\": {\"dtype\": \"%s\", \"shape\": [1]}}",
-                 types[i][0]);
+                 "\"notes\": {\"dtype\": \"%s\", \"shape\": [1]}, \"pairs\": {\"dtype\": \"%s\", \"shape\": [1]}}",
+                 types[i][0], i == 0 ? types[i][0] : "float32");
         lerobot_write_info(true, "features", text);
-        expect_open();
-        snprintf(said, sizeof said, "column notes is left out: %s", types[i][1]);
-        cr_assert(weir_dataset_left_out(dataset, 0, line, sizeof line));
-        cr_assert(strstr(line, said), "not '%s': %s", said, line);
+        cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+        for (int c = 0; c < 2; c++) {
+            snprintf(said, sizeof said, "column %s is left out: %s", c ? "pairs" : "notes", types[i][1 + c]);
+            cr_assert(weir_dataset_left_out(dataset, c, line, sizeof line));
+            cr_assert(strstr(line, said), "not '%s': %s", said, line);
+        }
+        struct weir_column_shape shape;
+        for (int c = 0; c < weir_dataset_columns(dataset); c++)
+            cr_assert_str_neq(weir_dataset_column(dataset, c, &shape), "pairs");
         weir_dataset_close(&dataset);
     }
 }
