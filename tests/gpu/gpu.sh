@@ -81,6 +81,19 @@ if wants tests; then
         echo "$(sha256sum "$data/sums" | cut -c1-16) $options"
     done | tee "$out/equal.txt"
     [ "$(cut -c1-16 "$out/equal.txt" | sort -u | wc -l)" -eq 1 ] || fault "the batches differ"
+    head_line "JPEGs with extraneous bytes have the same pixels"
+    if python3 "$here/flawed_frames.py" "$data/flawed" 2>"$out/flawed.txt"; then
+        for options in "--device cpu" "--decoder nvjpeg" "--decoder hybrid --prefetch 8"; do
+            # shellcheck disable=SC2086
+            run "$data/flawed" --dtype u8 --train-split 1 --checksums "$data/sums" $options >"$out/flawed.txt" 2>&1 ||
+                { tail -5 "$out/flawed.txt"; fault "flawed frames, $options"; }
+            echo "sum $(sha256sum "$data/sums" | cut -c1-16) $options"
+            grep -E '^(decoded|warnings)' "$out/flawed.txt"
+        done | tee "$out/flawed-sums.txt"
+        [ "$(grep '^sum ' "$out/flawed-sums.txt" | cut -c1-20 | sort -u | wc -l)" -eq 1 ] || fault "flawed frames: the batches differ"
+    else
+        echo "skipped: $(tail -1 "$out/flawed.txt")"
+    fi
     for again in 1 2; do
         run "$data/q95" --dtype u8 --num-epochs 4 --batch-size 32 --checksums "$data/sums" --decoder hybrid --deterministic \
             --every 0 >"$out/fixed.txt" 2>&1 || { tail -5 "$out/fixed.txt"; fault "hybrid --deterministic"; }
