@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void weir_lines_open(struct weir_lines *lines, FILE *in)
 {
@@ -29,10 +30,22 @@ static int reserve_byte(struct weir_lines *lines)
     return 0;
 }
 
+/* Moves over the hole of a sparse file at the current position, if one is there. */
+static void skip_hole(struct weir_lines *lines)
+{
+    off_t at = ftello(lines->in), data = at < 0 ? -1 : lseek(fileno(lines->in), at, SEEK_DATA);
+    if (at >= 0 && data < 0 && errno == ENXIO) /* only a hole follows */
+        data = lseek(fileno(lines->in), 0, SEEK_END);
+    if (at >= 0 && fseeko(lines->in, data > at ? data : at, SEEK_SET) == 0 && data > at)
+        lines->nul_bytes += (uint64_t)(data - at);
+    errno = 0;
+}
+
 /* Appends the rest of the line to the buffer. Returns 1, 0 if there is nothing to read, or -errno. */
 static int read_piece(struct weir_lines *lines)
 {
     int got = 0, byte;
+    uint64_t dropped = 0;
     while ((byte = getc_unlocked(lines->in)) != EOF) {
         got = 1;
         lines->ended = byte == '\n' || byte == '\r';
@@ -41,6 +54,8 @@ static int read_piece(struct weir_lines *lines)
         lines->nul_bytes += byte == 0;
         if (lines->length == WEIR_LINE_MAX_BYTES) {
             lines->cut = true;
+            if (dropped++ % WEIR_LINE_MAX_BYTES == 0 && byte == 0)
+                skip_hole(lines);
             continue;
         }
         if (reserve_byte(lines) < 0)
