@@ -3,6 +3,8 @@
 #ifndef WEIR_DATASETS_CHUNKS_CHUNK_GRID_H
 #define WEIR_DATASETS_CHUNKS_CHUNK_GRID_H
 
+#include "weir/base.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +48,9 @@ uint32_t weir_chunk_grid_count(const struct weir_chunk_grid *grid);
 
 /* Returns the size of an unpacked chunk, or 0 if it exceeds 32 bits. */
 uint32_t weir_chunk_grid_bytes(const struct weir_chunk_grid *grid);
+
+/* Checks what each worker allocates to unpack a chunk, if `stored` bytes exist of all chunks: 256 MiB, because frames
+ * can be black, or what weir_claim_fits allows. Returns 0, or -EFBIG with an error that does not name the array. */
+int weir_chunk_grid_claim(const struct weir_chunk_grid *grid, uint64_t stored, struct weir_err *err);
 
 #endif

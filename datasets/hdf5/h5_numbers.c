@@ -50,7 +50,7 @@ static uint64_t stored_bytes(const struct weir_h5_dataset *d)
 }
 
 /* Checks what numbers take together with those that were read before. The loader converts and copies them, so they
- * count twice. Virtual and external datasets are stored elsewhere. */
+ * count twice, and as four bytes at least. Virtual and external datasets are stored elsewhere. */
 static int check_claim(struct weir_h5 *h5, const struct weir_h5_dataset *d, uint64_t bytes, struct weir_err *err)
 {
     H5O_info_t info;
@@ -75,7 +75,7 @@ static int read_numbers(struct weir_h5 *h5, struct weir_h5_dataset *d, enum weir
     for (int i = 0; i < d->shape.rank; i++)
         if (__builtin_mul_overflow(n, d->shape.dims[i], &n) || n > NUMBERS_MAX_BYTES / bytes)
             return weir_err_set(err, -EFBIG, "%s: is larger than 1 GiB; is its shape right?", d->path);
-    int rc = check_claim(h5, d, n * bytes, err);
+    int rc = check_claim(h5, d, n * (bytes < sizeof(float) ? sizeof(float) : bytes), err);
     if (rc < 0)
         return rc;
     *values = malloc(n ? n * bytes : 1);

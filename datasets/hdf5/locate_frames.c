@@ -169,6 +169,11 @@ static int missing_filter(struct locating *p, int id)
                         p->map->key, id, weir_filter_name(id));
 }
 
+static uint64_t stored_bytes(const struct locating *p)
+{
+    return p->held_bytes ? p->held_bytes : p->raw->size_bytes;
+}
+
 static const char *why_not_blocks(const struct locating *p, struct weir_blocks *blocks)
 {
     const struct weir_h5_description *d = p->description;
@@ -190,8 +195,7 @@ static const char *why_not_blocks(const struct locating *p, struct weir_blocks *
     if (!weir_blocks_init(blocks) || blocks->chunk_bytes / 2048 > p->raw->size_bytes)
         return "chunks of an invalid size";
     /* Every existing chunk takes 8 bytes in an index, or as data, and neither lies in a hole of the file. */
-    uint64_t bytes = p->held_bytes ? p->held_bytes : p->raw->size_bytes;
-    return blocks->n_chunks / 64 > 2048 + bytes / 512 ? "more chunks than the file can hold" : NULL;
+    return blocks->n_chunks / 64 > 2048 + stored_bytes(p) / 512 ? "more chunks than the file can hold" : NULL;
 }
 
 static int locate_chunked(struct locating *p)
@@ -201,6 +205,11 @@ static int locate_chunked(struct locating *p)
     for (int i = 0; i < d->filters.n; i++) /* lzf comes from h5py, so the library may not have it */
         if (d->filter_missing == d->filters.filter[i].id && !weir_filters_can_undo(&d->filters))
             return missing_filter(p, d->filter_missing);
+    int rc = d->written ? weir_chunk_grid_claim(&d->grid, stored_bytes(p), p->err) : 0; /* the library allocates too */
+    if (rc < 0) {
+        weir_err_prefix(p->err, "%s", map->key);
+        return rc;
+    }
     struct weir_blocks *blocks = map->blocks = calloc(1, sizeof *blocks);
     if (!blocks)
         return no_memory(p);
@@ -213,7 +222,6 @@ static int locate_chunked(struct locating *p)
     blocks->chunks = malloc(blocks->n_chunks * sizeof *blocks->chunks);
     if (!blocks->chunks)
         return no_memory(p);
-    int rc = 0;
     if (d->written)
         rc = weir_chunk_index(p->raw, d->object_address, &d->grid, blocks->chunks, &reason);
     else

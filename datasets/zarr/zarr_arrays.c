@@ -70,6 +70,12 @@ int weir_zarr_locate(struct weir_zarr *zarr, struct weir_zarr_array *array, stru
         return 0;
     int rc = weir_zarr_chunks(&zarr->files, array->path, &array->about, &array->chunks, &array->n_chunks,
                               &array->first_part, err);
+    uint64_t stored = 0;
+    for (uint32_t i = 0; i < array->n_chunks && rc == 0; i++)
+        stored += array->chunks[i].offset == WEIR_CHUNK_NONE ? 0 : array->chunks[i].bytes;
+    if (rc == 0 && stored > 0 && (rc = weir_chunk_grid_claim(&array->about.grid, stored, err)) < 0)
+        weir_err_prefix(err, "%s", array->path);
+    array->stored_bytes = stored;
     array->is_located = rc == 0;
     return rc;
 }
@@ -175,8 +181,7 @@ static int copy_numbers(struct weir_zarr *zarr, struct weir_zarr_array *array, c
 static int check_claim(struct weir_zarr *zarr, const struct weir_zarr_array *array, uint64_t bytes,
                        struct weir_err *err)
 {
-    for (uint32_t i = 0; i < array->n_chunks; i++)
-        zarr->stored_bytes += array->chunks[i].offset == WEIR_CHUNK_NONE ? 0 : array->chunks[i].bytes;
+    zarr->stored_bytes += array->stored_bytes;
     zarr->numbers_bytes += bytes;
     if (weir_claim_fits(4 * zarr->numbers_bytes, zarr->stored_bytes))
         return 0;

@@ -13,8 +13,9 @@ struct weir_zarr_array {
     bool is_located; /* the next members are valid */
     struct weir_chunk *chunks;
     uint32_t n_chunks, first_part;
-    uint32_t floats; /* kind of pixels that are stored as floats (filters.h); 0 = not examined */
-    void *values;    /* the whole array in native byte order, after weir_zarr_numbers */
+    uint64_t stored_bytes; /* of all chunks */
+    uint32_t floats;       /* kind of pixels that are stored as floats (filters.h); 0 = not examined */
+    void *values;          /* the whole array in native byte order, after weir_zarr_numbers */
     enum weir_number_type type;
 };
 
