@@ -1,4 +1,5 @@
 /* LMDB files: one file with all episodes of a dataset. */
+#include "base/claims.h"
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
 #include "datasets/index.h"
@@ -93,6 +94,19 @@ static int choose_state(struct weir_file_result *result, const char *path, struc
     return rc;
 }
 
+/* Checks what the numbers take, which are read and copied. */
+static int check_claim(const struct weir_lmdb_episodes *found, int fd, uint64_t file_bytes, struct weir_err *err)
+{
+    if (weir_claim_fits(2 * found->numbers_bytes, 0))
+        return 0;
+    uint64_t stored = weir_stored_bytes(fd, 0, file_bytes);
+    if (weir_claim_fits(2 * found->numbers_bytes, stored))
+        return 0;
+    return weir_err_set(err, -EFBIG,
+                        "its numbers have %llu MiB, but the file stores only %llu bytes; was it copied completely?",
+                        (unsigned long long)found->numbers_bytes >> 20, (unsigned long long)stored);
+}
+
 static int open_lmdb(struct weir_file_result *result, const char *path, struct weir_opening *opening)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -104,6 +118,8 @@ static int open_lmdb(struct weir_file_result *result, const char *path, struct w
     int rc = choose_state(result, path, &raw, &state);
     if (rc == 0)
         rc = weir_lmdb_episodes_find(&found, &state, &raw, &result->err);
+    if (rc == 0)
+        rc = check_claim(&found, fd, raw.size_bytes, &result->err);
     if (rc == 0)
         rc = weir_file_describe_episodes(result, found.n, opening->config, describe, &(struct reading){&found, &raw});
     weir_lmdb_episodes_free(&found);

@@ -126,6 +126,8 @@ static int visit(void *user, const struct weir_lmdb_entry *entry, struct weir_er
         return weir_no_memory(err);
     struct weir_lmdb_episode *episode = &all->episodes[all->n - 1];
     struct weir_frame_extent extent = {entry->offset, entry->length};
+    if (key.kind == WEIR_LMDB_QPOS || key.kind == WEIR_LMDB_ACTION)
+        all->numbers_bytes += extent.length;
     if (key.kind == WEIR_LMDB_QPOS)
         episode->qpos = extent;
     else if (key.kind == WEIR_LMDB_ACTION)

@@ -24,6 +24,7 @@ struct weir_lmdb_episodes {
     struct weir_lmdb_schema schema;
     struct weir_lmdb_episode *episodes;
     int n;
+    uint64_t numbers_bytes; /* of all episodes */
 };
 
 /* Walks all keys. Returns 0, or a negative code with err. Call weir_lmdb_episodes_free in either case. */

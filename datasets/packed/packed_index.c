@@ -1,3 +1,4 @@
+#include "base/claims.h"
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "datasets/packed/packed_file.h"
@@ -48,8 +49,8 @@ static void entry(const struct weir_packed_index *file, uint32_t i, uint64_t *of
 }
 
 /* Checks that records do not overlap, so that reading all of them reads no more bytes than the file has. *end: end of
- * the last record. */
-static int check_entries(const struct weir_packed_index *file, uint32_t first, uint32_t n, uint64_t *end,
+ * the last record; *all: bytes of all records. */
+static int check_entries(const struct weir_packed_index *file, uint32_t first, uint32_t n, uint64_t *end, uint64_t *all,
                          struct weir_err *err)
 {
     for (uint32_t i = first; i < first + n; i++) {
@@ -59,6 +60,7 @@ static int check_entries(const struct weir_packed_index *file, uint32_t first, u
             return weir_err_set(err, -EBADMSG,
                                 "its index lists episode %u at an impossible offset; convert the dataset again", i);
         *end = offset + bytes;
+        *all += bytes;
     }
     return 0;
 }
@@ -66,7 +68,7 @@ static int check_entries(const struct weir_packed_index *file, uint32_t first, u
 /* Reads and checks the index in pieces, so that memory grows only with entries that exist. */
 static int read_index(struct weir_packed_index *file, struct weir_err *err)
 {
-    uint64_t end = WEIR_PACKED_HEADER;
+    uint64_t end = WEIR_PACKED_HEADER, all = 0;
     uint32_t crc = 0, n = file->header.n_episodes, piece;
     int rc = 0;
     for (uint32_t first = 0; first < n && rc == 0; first += piece) {
@@ -85,8 +87,15 @@ static int read_index(struct weir_packed_index *file, struct weir_err *err)
                               "the checksum of its index is wrong: the file is damaged; convert the dataset "
                               "again");
         if (rc == 0)
-            rc = check_entries(file, first, piece, &end, err);
+            rc = check_entries(file, first, piece, &end, &all, err);
     }
+    if (rc == 0 && !weir_claim_fits(2 * all, 0) && /* read, and copied */
+        !weir_claim_fits(2 * all, weir_source_stored(file->source, file->header.file_bytes)))
+        rc = weir_err_set(
+            err, -EBADMSG,
+            "its records have %llu MiB, but most of the file is a hole: it was not copied completely; copy "
+            "it again",
+            (unsigned long long)all >> 20);
     return rc;
 }
 
