@@ -1,4 +1,5 @@
 /* The chunks of a store's arrays. */
+#include "base/claims.h"
 #include "base/shortage.h"
 #include "datasets/zarr/zarr_files_priv.h"
 #include "origin/url.h"
@@ -79,6 +80,22 @@ static int take_chunk(struct weir_chunk *chunk, uint64_t offset, uint64_t bytes,
     return 0;
 }
 
+/* Checks that a chunk's file, which is read as a whole, is no hole. */
+static int check_hole(int folder, const char *name, uint64_t bytes, struct weir_err *err)
+{
+    if (weir_claim_fits(bytes, 0))
+        return 0;
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return weir_err_set(err, -errno, "%s: %s", name, strerror(errno));
+    uint64_t stored = weir_stored_bytes(fd, 0, bytes);
+    close(fd);
+    if (weir_claim_fits(bytes, stored))
+        return 0;
+    return weir_err_set(err, -EBADMSG, "%s: the chunk has %llu MiB, but most of its file is a hole; copy it again",
+                        name, (unsigned long long)bytes >> 20);
+}
+
 static int stat_chunks(struct weir_zarr_files *files, int fd, const char *array, const struct weir_part_folder *folder,
                        struct weir_chunk *chunks, uint32_t *first_part, struct weir_err *err)
 {
@@ -106,6 +123,7 @@ static int stat_chunks(struct weir_zarr_files *files, int fd, const char *array,
             continue;
         files->parts->parts[first + i] = weir_part_identify(&st);
         rc = take_chunk(&chunks[i], 0, (uint64_t)st.st_size, name, err);
+        rc = rc < 0 ? rc : check_hole(fd, name, (uint64_t)st.st_size, err);
     }
     return rc;
 }

@@ -391,6 +391,13 @@ def zarr_blosc(path):
                       (1023, 512, 512, 4))
 
 
+def zarr_hole(path):
+    """A chunk that is a hole of 1 GiB."""
+    root, = zarr_image(path, b"", {"id": "zlib", "level": 9}, (80, 512, 640, 3))
+    write(f"{root}/data/img/0.0.0.0", GIB)
+    return [root]
+
+
 def zarr_overflow(path):
     """Sizes whose product is 2 to the power of 64, and more."""
     side = 1 << 31
@@ -862,13 +869,14 @@ INFO_ROWS = (parquet_names, parquet_page_in_a_hole, parquet_footer_in_a_hole, pa
              hdf5_bytes, zip_directory, features_values, tfrecord_hole, tfrecord_features, hdf5_rows,
              mp4_samples, mp4_sample, mp4_index, hdf5_fill, hdf5_fill_all, hdf5_heap, hdf5_heap_size, hdf5_groups,
              hdf5_chunks, hdf5_header, hdf5_messages, hdf5_chunk, zarr_zlib, zarr_zstd, zarr_blosc, zarr_overflow,
-             zarr_metadata, zip_names, lmdb_itself, lmdb_overflow, lmdb_hole, lmdb_pages, lmdb_episodes, lmdb_numbers,
+             zarr_hole, zarr_metadata, zip_names, lmdb_itself, lmdb_overflow, lmdb_hole, lmdb_pages, lmdb_episodes, lmdb_numbers,
              packed_index, packed_empty, packed_record)
 RUN = ("--batch-size", "2", "--num-workers", "1", "--max-batches", "100")
 ROWS = [(make, weir("info", "@0")) for make in INFO_ROWS]
 ROWS += [(make, weir("run", "@0", *RUN)) for make in (parquet_names, png_size, jpeg_size, hdf5_rows, tasks_line,
                                                          mp4_sample, hdf5_fill, hdf5_chunk, hdf5_black, hdf5_heap,
-                                                         hdf5_heap_size, zarr_zlib, zarr_zstd, zarr_blosc)]
+                                                         hdf5_heap_size, zarr_zlib, zarr_zstd, zarr_blosc,
+                                                         zarr_hole)]
 ROWS += [(make, weir("verify", "@0")) for make in (stats_line, parquet_runs)]
 ROWS += [(make, weir("report", "@0")) for make in (log_values, log_hole, trace_events, trace_blank, trace_values)]
 ROWS += [(result_values, weir("compare", "@0", "@0")), (config_hole, weir("run", "@1", "--config", "@0", *RUN)),
