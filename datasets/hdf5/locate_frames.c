@@ -1,5 +1,6 @@
 /* Locates each frame of a camera from the description of its dataset. Reads the file, but never through the HDF5
  * library. */
+#include "base/claims.h"
 #include "base/shortage.h"
 #include "datasets/chunks/heap.h"
 #include "datasets/hdf5/hdf5_open.h"
@@ -233,6 +234,8 @@ static int locate_chunked(struct locating *p)
         return cannot(p, rc, "its chunks cannot be located", *reason ? reason : strerror(-rc));
     if (d->written && !agrees(d, blocks))
         return library(p, "the library reports a different location for a chunk than Weir's own chunk index");
+    if (!weir_claim_fits(weir_blocks_stored_max(blocks), stored_bytes(p)))
+        return cannot(p, -EBADMSG, "its chunks cannot be read", "one is larger than all that the file stores");
     if (map->rows == WEIR_ROWS_VLEN)
         return unpack_refs(p);
     if (d->filters.n == 0 && blocks->per_block == 1)

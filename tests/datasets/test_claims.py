@@ -661,6 +661,21 @@ def places(data, mark):
         at = data.find(mark, at + 1)
 
 
+def hdf5_chunk_hole(path):
+    """A packed chunk that is a hole of 1 GiB."""
+    hdf5_black(path)
+    name = f"{path}/episode_0.hdf5"
+    with open(name, "rb") as f:
+        data = bytearray(f.read())
+    for at in places(data, b"TREE"):
+        if data[at + 4] == 1:  # its first key has 48 bytes
+            struct.pack_into("<I", data, at + 24, GIB - 1)
+            struct.pack_into("<Q", data, at + 72, len(data))
+    struct.pack_into("<Q", data, 40, len(data) + GIB)  # the end of the file
+    write(name, bytes(data), GIB)
+    return [path]
+
+
 def hdf5_heap(path):
     """Objects in the heap that announce gigabytes."""
     def patch(data):
@@ -868,8 +883,8 @@ INFO_ROWS = (parquet_names, parquet_page_in_a_hole, parquet_footer_in_a_hole, pa
              zarr_rows, zarr_zeros, zarr_absent, zarr_attributes, hdf5_zeros, hdf5_cameras, hdf5_numbers_in_a_hole,
              hdf5_bytes, zip_directory, features_values, tfrecord_hole, tfrecord_features, hdf5_rows,
              mp4_samples, mp4_sample, mp4_index, hdf5_fill, hdf5_fill_all, hdf5_heap, hdf5_heap_size, hdf5_groups,
-             hdf5_chunks, hdf5_header, hdf5_messages, hdf5_chunk, zarr_zlib, zarr_zstd, zarr_blosc, zarr_overflow,
-             zarr_hole, zarr_metadata, zip_names, lmdb_itself, lmdb_overflow, lmdb_hole, lmdb_pages, lmdb_episodes, lmdb_numbers,
+             hdf5_chunks, hdf5_header, hdf5_messages, hdf5_chunk, hdf5_chunk_hole, zarr_zlib, zarr_zstd, zarr_blosc,
+             zarr_overflow, zarr_hole, zarr_metadata, zip_names, lmdb_itself, lmdb_overflow, lmdb_hole, lmdb_pages, lmdb_episodes, lmdb_numbers,
              packed_index, packed_empty, packed_record)
 RUN = ("--batch-size", "2", "--num-workers", "1", "--max-batches", "100")
 ROWS = [(make, weir("info", "@0")) for make in INFO_ROWS]
