@@ -141,7 +141,7 @@ static void count_attempt(struct weir_transfer *t, bool again)
 static void end_attempt(struct weir_transfer *t, int code)
 {
     struct weir_client *http = t->http;
-    bool again = weir_transfer_judge(t, code) && t->attempt < http->config.attempts;
+    bool again = weir_transfer_judge(t, code) && t->attempt < weir_transfer_attempts(http);
     weir_events_remove(&http->events, place_of(t), t->easy);
     http->active--;
     count_attempt(t, again);
@@ -258,13 +258,10 @@ void weir_client_report_quiet(const struct weir_client *http, _Atomic uint64_t *
     const struct weir_transfer *t = most_tried(http);
     if (!t)
         return;
-    int attempts = http->config.attempts;
-    if (!http->has_answered && attempts > WEIR_TRANSFER_FIRST_ATTEMPTS)
-        attempts = WEIR_TRANSFER_FIRST_ATTEMPTS;
     what = what ? what : t->request.url;
     weir_notice("%.*s: no usable response for %.0f s (attempt %d of %d%s%s); check the network and the server, or "
                 "interrupt the program",
-                (int)strcspn(what, "?"), what, (double)quiet_ns / 1e9, t->attempt, attempts,
+                (int)strcspn(what, "?"), what, (double)quiet_ns / 1e9, t->attempt, weir_transfer_attempts(http),
                 *t->why ? "; the one before: " : "", t->why);
 }
 

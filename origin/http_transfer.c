@@ -242,7 +242,7 @@ static int transfer_error(struct weir_transfer *t, CURLcode code, bool *again)
 {
     struct weir_err *err = &t->response.err;
     const char *why = *t->error ? t->error : curl_easy_strerror(code);
-    *again = t->http->has_answered || t->attempt < WEIR_TRANSFER_FIRST_ATTEMPTS;
+    *again = true;
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:

@@ -9,7 +9,6 @@
 struct curl_slist;
 
 enum { WEIR_TRANSFER_ERROR_BYTES = 4096, WEIR_TRANSFER_TEXT_BYTES = 256 };
-enum { WEIR_TRANSFER_FIRST_ATTEMPTS = 3 }; /* to reach a server that has never answered */
 
 enum weir_transfer_state {
     WEIR_TRANSFER_IDLE,
@@ -49,6 +48,13 @@ struct weir_client {
     struct weir_client_counts unshared; /* if the configuration has none */
     struct weir_client_headers lines;   /* of the attempt that is being set up */
 };
+
+/* Returns how often a request is tried: less often if the server has never answered. */
+static inline int weir_transfer_attempts(const struct weir_client *http)
+{
+    enum { FIRST_ATTEMPTS = 3 };
+    return http->has_answered || http->config.attempts < FIRST_ATTEMPTS ? http->config.attempts : FIRST_ATTEMPTS;
+}
 
 /* Makes the handle. Returns false if memory is short; close it in any case. */
 bool weir_transfer_open(struct weir_transfer *transfer);
