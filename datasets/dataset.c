@@ -47,26 +47,31 @@ static int note_left_out(struct weir_dataset *dataset, const struct weir_dataset
     return 0;
 }
 
+static int search(const struct weir_dataset_config *config, struct weir_origin *origin, struct weir_path_list *paths,
+                  struct weir_path_list *left_out, struct weir_err *err)
+{
+    int rc = origin ? weir_scan_remote(origin, config->path, paths, left_out, err)
+                    : weir_scan(config->path, paths, left_out, err);
+    if (rc == 0 && (rc = weir_path_list_leave_out_old(paths, config->path, left_out)) < 0)
+        weir_err_set(err, rc, "%s: %s", config->path, strerror(-rc));
+    if (rc == 0)
+        rc = weir_choose_split(paths, config->path, config->split, err);
+    if (rc == 0 && (rc = weir_find_missing(paths, left_out)) < 0)
+        weir_no_memory(err);
+    if (rc < 0) {
+        weir_path_list_free(paths);
+        weir_path_list_free(left_out);
+    }
+    return rc;
+}
+
 static int find_files(const struct weir_dataset_config *config, struct weir_origin *origin,
                       struct weir_path_list *paths, struct weir_path_list *left_out, struct weir_err *err)
 {
     int rc = 0;
     *paths = *left_out = (struct weir_path_list){0};
     if (config->n_files == 0)
-        rc = origin ? weir_scan_remote(origin, config->path, paths, left_out, err)
-                    : weir_scan(config->path, paths, left_out, err);
-    if (config->n_files == 0 && rc == 0 && (rc = weir_path_list_leave_out_old(paths, config->path, left_out)) < 0)
-        weir_err_set(err, rc, "%s: %s", config->path, strerror(-rc));
-    if (config->n_files == 0 && rc == 0)
-        rc = weir_choose_split(paths, config->path, config->split, err);
-    if (config->n_files == 0 && rc == 0 && (rc = weir_find_missing(paths, left_out)) < 0)
-        weir_no_memory(err);
-    if (config->n_files == 0 && rc < 0) {
-        weir_path_list_free(paths);
-        weir_path_list_free(left_out);
-    }
-    if (config->n_files == 0)
-        return rc;
+        return search(config, origin, paths, left_out, err);
     for (int i = 0; i < config->n_files && rc == 0; i++)
         rc = weir_path_list_add(paths, strdup(config->files[i]));
     if (rc == 0)
