@@ -33,12 +33,20 @@ void weir_path_list_sort(struct weir_path_list *list)
         qsort(list->paths, (size_t)list->n, sizeof *list->paths, by_version);
 }
 
-/* ---- older copies ---- */
-
 static int by_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
+
+void weir_path_list_sort_bytes(struct weir_path_list *list)
+{
+    if (list->n > 1)
+        qsort(list->paths, (size_t)list->n, sizeof *list->paths, by_bytes);
+}
+
+/* ---- older copies ---- */
+
+static const char old_mark[] = "_old";
 
 /* Returns whether a sorted list contains a path that begins with this text, or that is this text if `whole`. */
 static bool has_path(const struct weir_path_list *sorted, const char *text, bool whole)
@@ -58,9 +66,8 @@ static bool has_path(const struct weir_path_list *sorted, const char *text, bool
  * sorted list has NAME or NAME.EXTENSION, which is written to `newer`; otherwise 0. */
 static size_t old_part(const struct weir_path_list *sorted, const char *path, size_t root, char *newer, size_t size)
 {
-    static const char mark[] = "_old";
-    for (const char *at = strstr(path + root, mark); at; at = strstr(at + 1, mark)) {
-        const char *after = at + strlen(mark);
+    for (const char *at = strstr(path + root, old_mark); at; at = strstr(at + 1, old_mark)) {
+        const char *after = at + strlen(old_mark);
         size_t extension = strcspn(after, "/");
         if (at == path || at[-1] == '/' || (extension > 0 && *after != '.'))
             continue;
@@ -71,6 +78,14 @@ static size_t old_part(const struct weir_path_list *sorted, const char *path, si
             return (size_t)(after - path) + extension;
     }
     return 0;
+}
+
+static bool any_is_marked(const struct weir_path_list *list, size_t root)
+{
+    bool any = false;
+    for (int i = 0; i < list->n && !any; i++)
+        any = strstr(list->paths[i] + root, old_mark) != NULL;
+    return any;
 }
 
 static char *reason_of(const char *path, size_t length, const char *newer)
@@ -87,12 +102,14 @@ int weir_path_list_leave_out_old(struct weir_path_list *list, const char *folder
 {
     enum { PATH_BYTES = 4096 };
     char newer[PATH_BYTES], *last = NULL; /* the part whose reason was added last */
+    if (!any_is_marked(list, strlen(folder)))
+        return 0;
     struct weir_path_list sorted = {calloc((size_t)list->n + 1, sizeof *sorted.paths), list->n};
     bool *old = calloc((size_t)list->n + 1, sizeof *old);
     int kept = 0, rc = sorted.paths && old ? 0 : -ENOMEM;
-    if (rc == 0 && list->n > 0) {
+    if (rc == 0) {
         memcpy(sorted.paths, list->paths, (size_t)list->n * sizeof *sorted.paths);
-        qsort(sorted.paths, (size_t)list->n, sizeof *sorted.paths, by_bytes);
+        weir_path_list_sort_bytes(&sorted);
     }
     for (int i = 0; i < list->n && rc == 0; i++) {
         const char *path = list->paths[i];

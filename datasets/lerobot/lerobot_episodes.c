@@ -274,11 +274,6 @@ static int read_file(const struct table_file *file, struct weir_err *err)
     return rc < 0 ? rc : 1;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Reads `n` files of a chunk from number *next on, which are opened at once. Returns 1 if all exist, 0, or negative. */
 static int read_some(struct weir_lerobot *lerobot, int chunk, int *next, int n, struct weir_err *err)
 {
@@ -321,8 +316,7 @@ static int list_folder(const struct weir_lerobot *lerobot, const char *folder, s
             rc = weir_path_list_add(names, asprintf(&name, "%s/%s", folder, entry->d_name) < 0 ? NULL : name);
     if (open)
         closedir(open);
-    if (names->n > 1)
-        qsort(names->paths, (size_t)names->n, sizeof *names->paths, by_name);
+    weir_path_list_sort_bytes(names);
     return rc;
 }
 
