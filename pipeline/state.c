@@ -179,9 +179,14 @@ static uint64_t hash_view(const struct weir_loader_config *c)
     return mix_text(weir_hash64(numbers, sizeof numbers), c->crop);
 }
 
-/* Lists the settings and the data that determine the samples of each batch. */
-static void state_fields(const struct weir_shared *s, struct weir_state_field fields[WEIR_STATE_FIELDS])
+/* Lists the settings and the data that determine the samples of each batch. Hashes the episodes at the first call, so
+ * that loaders whose position is never saved need not read all of their numbers. */
+static void state_fields(const struct weir_loader *loader, struct weir_state_field fields[WEIR_STATE_FIELDS])
 {
+    struct weir_shared *s =
+        (struct weir_shared *)&loader->shared; /* the hash is a cache: saving changes nothing else */
+    if (s->setup.episodes_hash == 0)
+        s->setup.episodes_hash = hash_episodes(s->setup.dataset);
     const struct weir_loader_config *c = &s->setup.config;
     uint64_t split = 0, steps = 0;
     int episodes = weir_dataset_episodes(s->setup.dataset);
@@ -216,10 +221,9 @@ int weir_resume_loader(struct weir_loader *loader, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
     struct weir_state_field fields[WEIR_STATE_FIELDS];
-    s->setup.episodes_hash = hash_episodes(s->setup.dataset);
     if (!s->setup.config.resume.given)
         return 0;
-    state_fields(s, fields);
+    state_fields(loader, fields);
     int rc = weir_state_check(&s->setup.config.resume, fields, err);
     if (rc == 0 && s->setup.config.resume.next > s->setup.total)
         rc = weir_err_set(
@@ -233,14 +237,14 @@ int weir_resume_loader(struct weir_loader *loader, struct weir_err *err)
 int weir_loader_save(const struct weir_loader *loader, const char *path, struct weir_err *err)
 {
     struct weir_state_field fields[WEIR_STATE_FIELDS];
-    state_fields(&loader->shared, fields);
+    state_fields(loader, fields);
     return weir_state_write(path, loader->next, fields, err);
 }
 
 void weir_loader_state(const struct weir_loader *loader, struct weir_state *state)
 {
     struct weir_state_field fields[WEIR_STATE_FIELDS];
-    state_fields(&loader->shared, fields);
+    state_fields(loader, fields);
     *state = (struct weir_state){.given = true, .next = loader->next};
     for (int i = 0; i < WEIR_STATE_FIELDS; i++)
         state->values[i] = fields[i].value;

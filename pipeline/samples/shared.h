@@ -37,7 +37,7 @@ struct weir_setup {
     struct weir_windows windows;
     struct weir_sampler *sampler;
     uint64_t total;         /* number of batches in the run */
-    uint64_t episodes_hash; /* identifies the contents of the episodes in saved positions */
+    uint64_t episodes_hash; /* of their contents, for saved positions; 0 = not needed so far */
     struct weir_norm qpos, actions;
     struct weir_batch_layout layout; /* layout of the slots */
 };
