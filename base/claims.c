@@ -26,6 +26,14 @@ uint64_t weir_stored_bytes(int fd, uint64_t offset, uint64_t n)
     return stored;
 }
 
+bool weir_claim_fits_file(uint64_t bytes, int fd, uint64_t n, uint64_t *stored)
+{
+    if (weir_claim_fits(bytes, 0))
+        return true;
+    *stored = weir_stored_bytes(fd, 0, n);
+    return weir_claim_fits(bytes, *stored);
+}
+
 /* Bytes of jansson's values with the allocator's own, on 64-bit machines. */
 enum {
     OBJECT_BYTES = 224,

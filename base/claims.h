@@ -21,6 +21,9 @@ static inline bool weir_claim_fits(uint64_t bytes, uint64_t stored)
 /* Returns how many of the n bytes at offset are stored; holes of a sparse file are not. Returns n for descriptors that
  * cannot report it. */
 uint64_t weir_stored_bytes(int fd, uint64_t offset, uint64_t n);
+/* Returns whether a file of n bytes may demand a buffer of this size; if not, *stored are the bytes that are stored. A
+ * buffer of at most WEIR_CLAIM_SPARE bytes costs no call. */
+bool weir_claim_fits_file(uint64_t bytes, int fd, uint64_t n, uint64_t *stored);
 
 /* A tree of JSON values may have WEIR_CLAIM_SPARE bytes, and this many times those of its text. Trees of real documents
  * have 3 to 10 times as many; one of empty objects has 80 times as many. */

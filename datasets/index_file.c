@@ -187,10 +187,9 @@ static int read_whole(const char *path, uint8_t **bytes, size_t *n)
     if (rc == 0 && st.st_size > 0 &&
         (pread(fd, &head, sizeof head.magic, 0) != sizeof head.magic || memcmp(head.magic, MAGIC, sizeof MAGIC) != 0))
         rc = -EEXIST;
-    bool holds = rc == 0 && st.st_size >= (off_t)sizeof head &&
-                 weir_claim_fits((uint64_t)st.st_size, weir_stored_bytes(fd, 0, (uint64_t)st.st_size));
-    if (holds) {
-        *n = (size_t)st.st_size;
+    uint64_t size = rc == 0 ? (uint64_t)st.st_size : 0, stored;
+    if (rc == 0 && size >= sizeof head && weir_claim_fits_file(size, fd, size, &stored)) {
+        *n = (size_t)size;
         *bytes = malloc(*n);
         rc = *bytes ? 0 : -ENOMEM;
     }

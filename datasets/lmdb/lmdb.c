@@ -97,10 +97,8 @@ static int choose_state(struct weir_file_result *result, const char *path, struc
 /* Checks what the numbers take, which are read and copied. */
 static int check_claim(const struct weir_lmdb_episodes *found, int fd, uint64_t file_bytes, struct weir_err *err)
 {
-    if (weir_claim_fits(2 * found->numbers_bytes, 0))
-        return 0;
-    uint64_t stored = weir_stored_bytes(fd, 0, file_bytes);
-    if (weir_claim_fits(2 * found->numbers_bytes, stored))
+    uint64_t stored;
+    if (weir_claim_fits_file(2 * found->numbers_bytes, fd, file_bytes, &stored))
         return 0;
     return weir_err_set(err, -EFBIG,
                         "its numbers have %llu MiB, but the file stores only %llu bytes; was it copied completely?",

@@ -88,9 +88,10 @@ static int check_hole(int folder, const char *name, uint64_t bytes, struct weir_
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return weir_err_set(err, -errno, "%s: %s", name, strerror(errno));
-    uint64_t stored = weir_stored_bytes(fd, 0, bytes);
+    uint64_t stored;
+    bool fits = weir_claim_fits_file(bytes, fd, bytes, &stored);
     close(fd);
-    if (weir_claim_fits(bytes, stored))
+    if (fits)
         return 0;
     return weir_err_set(err, -EBADMSG, "%s: the chunk has %llu MiB, but most of its file is a hole; copy it again",
                         name, (unsigned long long)bytes >> 20);
