@@ -297,8 +297,8 @@ int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_confi
 void weir_path_list_sort(struct weir_path_list *list);
 /* Sorts by name, as strcmp compares. */
 void weir_path_list_sort_bytes(struct weir_path_list *list);
-/* Moves the paths below NAME_old, for which others are below NAME beside it, to left_out, with the reason. `folder` is
- * the one that was searched. Returns 0, or a negative code. */
+/* Moves paths below NAME_old to left_out, with the reason, if the same folder also has NAME. folder: the searched
+ * folder. Returns 0, or a negative code. */
 int weir_path_list_leave_out_old(struct weir_path_list *list, const char *folder, struct weir_path_list *left_out);
 
 /* Fills in the size, times and header hash of a file, and copies the path. origin: NULL = a file of this machine. mark:

@@ -89,7 +89,7 @@ static off_t table_bytes(uint64_t slots)
     return (off_t)(WEIR_DISK_HEAD + slots * (SLOT_BYTES - WEIR_DISK_SEGMENT));
 }
 
-/* Reads the head. Returns 1; 0 if there is none yet, or the table is damaged; or a negative code. */
+/* Reads the head. Returns 1; 0 if the table is new or damaged; or a negative code. */
 static int read_head(int table, struct weir_disk_head *head, bool *damaged, const char *folder, struct weir_err *err)
 {
     static const struct weir_disk_head none;

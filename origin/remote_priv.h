@@ -69,8 +69,8 @@ int weir_remote_fetch_blocks(struct weir_object *object, const struct weir_origi
 /* Sets the key of an object whose facts are known. */
 void weir_remote_set_key(const struct weir_disk_cache *cache, struct weir_object *object);
 
-/* Prepares to compare what is read of an object whose facts are known, unless it has a strong ETag. Reports the first
- * file that has no validator at all. */
+/* Prepares to compare later reads of an object, whose facts must be known, with earlier ones, unless it has a strong
+ * ETag. Reports the first file without any validator. */
 void weir_remote_learn_sums(struct weir_remote *remote, struct weir_object *object);
 /* Compares the whole blocks of a response with those that were read before. For weir_client_request. */
 int weir_remote_check_sums(void *object, const struct weir_client_request *request, const struct weir_client_head *head,

@@ -49,7 +49,7 @@ bool weir_h5_is_group(struct weir_h5 *h5, const char *path);
 bool weir_h5_has_attribute(struct weir_h5 *h5, const char *path, const char *name);
 /* Returns true if the object has this attribute, its type is the bool that h5py writes, and its value is false. */
 bool weir_h5_is_false(struct weir_h5 *h5, const char *path, const char *name);
-/* Reads a number or bool that is an attribute of the root. Returns false if there is none. */
+/* Reads a numeric or bool attribute of the root. Returns false if it does not exist. */
 bool weir_h5_number(struct weir_h5 *h5, const char *name, double *value);
 /* Returns 0, or -EBADMSG with err if an attribute passed to weir_h5_is_false exists but cannot be read. */
 int weir_h5_unreadable(const struct weir_h5 *h5, struct weir_err *err);

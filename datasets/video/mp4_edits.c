@@ -37,7 +37,7 @@ static int parse_edit(const struct weir_mp4_reader *r, const uint8_t *at, bool i
     return 0;
 }
 
-/* Returns the rank in the media of the first picture at or after a time; the number of samples if there is none. */
+/* Returns the rank in the media of the first picture at or after a time, or the number of samples. */
 static uint32_t first_from(const struct weir_video_track *track, int64_t time)
 {
     uint32_t low = 0, high = track->n;
