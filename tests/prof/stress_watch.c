@@ -11,7 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WRITERS = 6, ROUNDS = 12, BATCHES = 150, REPORTS = 12, FORKS = 6 };
+/* GCC 12's AddressSanitizer does not acquire its allocator's locks before fork(), so a child that allocates can wait
+ * forever for a lock that another thread held. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { FORKS = 0 };
+#else
+enum { FORKS = 6 };
+#endif
+enum { WRITERS = 6, ROUNDS = 12, BATCHES = 150, REPORTS = 12, SAMPLINGS = 6 };
 
 static struct weir_watch *watch;
 static _Atomic int writing = WRITERS + 1;
@@ -95,8 +102,10 @@ static void *report(void *unused)
 static void *fork_and_sample(void *unused)
 {
     (void)unused;
-    for (int i = 0; i < FORKS; i++) {
+    for (int i = 0; i < SAMPLINGS; i++) {
         weir_watch_sampling(watch, i != 3);
+        if (i >= FORKS)
+            continue;
         pid_t pid = fork();
         if (pid == 0)
             _exit(weir_watch_thread(watch, 1, WEIR_WATCH_OTHER, i) < 0);
