@@ -150,9 +150,11 @@ int weir_trace_add(struct weir_trace *trace, const struct weir_event *event);
 /* Sorts events by start. Of events with the same start, longer ones come first, and events of the same length stay in
  * the order in which they were added. Returns 0 or -ENOMEM. */
 int weir_trace_sort(struct weir_trace *trace);
-/* Shortens each range of a sorted trace by 1 ns if it ends in the same ns as the range around it. Programs that read
- * traces add ts and dur as doubles. If the sum places the end of an inner range after the end of the outer one,
- * TensorBoard's plugin regards the two as partially overlapping and drops the inner range. Returns 0 or -ENOMEM. */
+/* Shortens each range of a sorted trace by 1 ns if it ends in the same ns as the range around it or, on a thread, in
+ * the ns in which the next range starts. Programs that read traces add ts and dur as doubles. If the sum places the end
+ * of a range after the end of the outer one or after the start of the next, TensorBoard's plugin regards the two as
+ * partially overlapping and drops one. Rows of devices keep ranges that touch: no reader nests them, and their times
+ * stay those that the device measured. Returns 0 or -ENOMEM. */
 int weir_trace_nest(struct weir_trace *trace);
 /* Returns true if memory ran out during weir_trace_intern, so that the trace is incomplete. */
 bool weir_trace_failed(const struct weir_trace *trace);

@@ -300,20 +300,37 @@ enum { NEST_DEPTH = 64 }; /* same as the maximum depth of recorded ranges on a t
 struct nest {
     int n;
     struct {
+        struct weir_event *event;
         int64_t end_ns, was_ns; /* end after clipping, and the original end */
     } open[NEST_DEPTH];
 };
 
-static void nest_range(struct nest *row, struct weir_event *event)
+/* Closes the ranges that end when the next one of the row starts, or earlier. On a thread, they then end before it. */
+static void close_ranges(struct nest *row, int64_t next_ns, bool device)
+{
+    int n = row->n;
+    while (row->n > 0 && row->open[row->n - 1].end_ns <= next_ns)
+        row->n--;
+    for (int i = row->n; i < n && !device; i++) { /* outermost first */
+        int64_t end_ns = row->open[i].end_ns;
+        if (end_ns == next_ns && row->open[i].event->duration_ns > 0) {
+            row->open[i].event->duration_ns--;
+            end_ns--;
+        }
+        next_ns = end_ns; /* the range inside it ends earlier */
+    }
+}
+
+static void nest_range(struct nest *row, struct weir_event *event, bool device)
 {
     int64_t was = event->start_ns + event->duration_ns, end = was;
-    while (row->n > 0 && row->open[row->n - 1].end_ns <= event->start_ns)
-        row->n--;
+    close_ranges(row, event->start_ns, device);
     if (row->n > 0 && end >= row->open[row->n - 1].end_ns && end <= row->open[row->n - 1].was_ns)
         end = row->open[row->n - 1].end_ns - 1; /* after its start, because ranges that ended by then are closed */
     if (event->duration_ns > 0)
         event->duration_ns = end - event->start_ns;
     if (row->n < NEST_DEPTH) {
+        row->open[row->n].event = event;
         row->open[row->n].end_ns = end;
         row->open[row->n++].was_ns = was;
     }
@@ -326,7 +343,7 @@ int weir_trace_nest(struct weir_trace *trace)
         return -ENOMEM;
     for (size_t i = 0; i < trace->n_events; i++)
         if (trace->events[i].kind == WEIR_EVENT_RANGE && trace->events[i].duration_ns >= 0)
-            nest_range(&rows[trace->events[i].track], &trace->events[i]);
+            nest_range(&rows[trace->events[i].track], &trace->events[i], trace->tracks[trace->events[i].track].device);
     free(rows);
     return 0;
 }

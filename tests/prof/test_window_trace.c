@@ -160,3 +160,40 @@ Test(window_trace, what_ends_together_is_nested_for_readers_with_doubles, .init 
         weir_trace_free(&trace);
     }
 }
+
+/* Ranges of a thread that touch, as consecutive laps do, with ranges inside that end together with them. */
+Test(window_trace, what_touches_is_disjoint_for_readers_with_doubles, .init = use_ns)
+{
+    enum { PARTS = 4, DEPTH = 3 };
+    uint64_t ten_days = UINT64_C(864000000000000);
+    for (uint64_t shift = 0; shift < 500; shift++) {
+        struct weir_slot2 slots[PARTS * DEPTH];
+        uint64_t at = ten_days + 7 * shift, length = 31 + shift;
+        char name[16];
+        for (int i = 0; i < PARTS * DEPTH; i++) {
+            snprintf(name, sizeof name, "part %d.%d", i / DEPTH, i % DEPTH);
+            uint64_t start = at + (uint64_t)(i / DEPTH) * length;
+            slots[i] =
+                range_slot(weir_name_intern(name, WEIR_CAT_CPU_OP), start + 9 * (uint64_t)(i % DEPTH), start + length);
+        }
+        struct weir_gpu_records records = {.n = 0};
+        struct weir_trace *trace =
+            trace_of(1000, at + 100000, slots, PARTS * DEPTH, at + PARTS * length + 1000, &records);
+        const struct weir_event *outer[DEPTH] = {NULL};
+        for (int i = 0; i < PARTS * DEPTH; i++) {
+            snprintf(name, sizeof name, "part %d.%d", i / DEPTH, i % DEPTH);
+            const struct weir_event *range = find(trace, name);
+            int depth = i % DEPTH;
+            double start = (double)range->start_ns / 1000;
+            for (int k = 0; k < DEPTH && i >= DEPTH && depth == 0; k++)
+                cr_assert_leq(end_as_read(outer[k]), start, "depth %d before %s", k, name);
+            cr_assert(depth == 0 || end_as_read(range) < end_as_read(outer[depth - 1]), "%s", name);
+            cr_assert_geq(end_of(range), range->start_ns);
+            outer[depth] = range;
+        }
+        const struct weir_event *first = find(trace, "part 0.0"), *last = find(trace, "part 3.0");
+        cr_assert_eq(first->duration_ns, (int64_t)length - 1, "it ends before the next one begins");
+        cr_assert_eq(last->duration_ns, (int64_t)length, "nothing follows the last one");
+        weir_trace_free(&trace);
+    }
+}
