@@ -52,8 +52,8 @@ static void rule(FILE *out, char sign)
     putc('\n', out);
 }
 
-/* The rows of the table: the stages of ACT's own table, Weir's further stages, the workers' stages on GPU threads, and
- * the workers' idle time. */
+/* Parts of the table, in the order in which rows are kept if there are too many: the stages of ACT's own table, Weir's
+ * further stages, the workers' stages on GPU threads, and the workers' idle time. */
 enum part { KNOWN, FURTHER, HELPERS, IDLE, LEFT_OUT };
 
 static bool is_any_of(const char *name, const char *const *names, size_t n)
@@ -79,17 +79,21 @@ static enum part part_of(const struct weir_report_row *row)
     return is_any_of(row->name, idle, sizeof idle / sizeof *idle) ? IDLE : FURTHER;
 }
 
-/* Sorts each part by total, largest first; equal totals stay in stage order. */
-static int by_part(const void *left, const void *right)
+/* Largest total first, as in ACT's own table; equal totals stay in stage order. */
+static int by_total(const void *left, const void *right)
 {
     const struct weir_report_row *a = *(const struct weir_report_row *const *)left;
     const struct weir_report_row *b = *(const struct weir_report_row *const *)right;
-    enum part x = part_of(a), y = part_of(b);
-    if (x != y)
-        return x < y ? -1 : 1;
     if (a->total_s != b->total_s)
         return a->total_s > b->total_s ? -1 : 1;
     return (a > b) - (a < b);
+}
+
+static int by_part(const void *left, const void *right)
+{
+    enum part x = part_of(*(const struct weir_report_row *const *)left);
+    enum part y = part_of(*(const struct weir_report_row *const *)right);
+    return x != y ? (x < y ? -1 : 1) : by_total(left, right);
 }
 
 /* GPU stages are timed by the GPU's clock, since the submitting thread returns at once or waits for unrelated work.
@@ -106,7 +110,7 @@ static const struct weir_report_row *timed_row(const struct weir_loader_report *
     return row;
 }
 
-/* Lists all rows, sorted by part, and returns their number. Only the first ROWS_MAX rows are printed. */
+/* Lists all rows and returns their number. The first ROWS_MAX, which are printed, are sorted by total. */
 static size_t choose_rows(const struct weir_loader_report *report, const struct weir_report_row **rows)
 {
     size_t n = 0;
@@ -114,6 +118,7 @@ static size_t choose_rows(const struct weir_loader_report *report, const struct 
         if (report->prof.rows[i].count > 0 && part_of(&report->prof.rows[i]) != LEFT_OUT)
             rows[n++] = timed_row(report, &report->prof.rows[i]);
     qsort(rows, n, sizeof rows[0], by_part);
+    qsort(rows, n < ROWS_MAX ? n : ROWS_MAX, sizeof rows[0], by_total);
     return n;
 }
 

@@ -276,12 +276,12 @@ Test(log_trainers, stage_tables_take_precedence)
 Test(log_trainers, chinese_tables)
 {
     assert_chinese(LEROBOT("200", "updt_s:0.500 data_s:0.100") LEROBOT("400", "updt_s:0.500 data_s:0.020"),
-                   "08_wait_for_data                         | 总计:    24.00s | 调用:    400次 | 平均:  60.00ms\n"
-                   "updt_s                                   | 总计:   200.00s | 调用:    400次 | 平均: 500.00ms\n");
+                   "updt_s                                   | 总计:   200.00s | 调用:    400次 | 平均: 500.00ms\n"
+                   "08_wait_for_data                         | 总计:    24.00s | 调用:    400次 | 平均:  60.00ms\n");
     assert_chinese(MMENGINE("(train) [1][ 10/50]", "0.0200", "0.0100")
                        MMENGINE("(train) [1][ 20/50]", "0.0200", "0.0100"),
-                   "08_wait_for_data                         | 总计:     0.20s | 调用:     20次 | 平均:  10.00ms\n"
-                   "time                                     | 总计:     0.40s | 调用:     20次 | 平均:  20.00ms\n");
+                   "time                                     | 总计:     0.40s | 调用:     20次 | 平均:  20.00ms\n"
+                   "08_wait_for_data                         | 总计:     0.20s | 调用:     20次 | 平均:  10.00ms\n");
     assert_chinese("|  Action\t|  Mean duration (s)\t|  Total time (s) \t|\n|  run_training_epoch\t|  0.5\t|  1.0\t|\n",
                    "run_training_epoch                       | 总计:     1.00s | 调用:      2次 | 平均: 500.00ms\n");
 }

@@ -200,11 +200,14 @@ print(weir.table())
             self.assertNotIn("never entered", self.run_both(code + "\nprint(weir.table())")[0])
 
     def test_language(self):
-        timed = "with weir.stage('20_train_forward_pass'): pass\n"
+        timed = "weir.log_timing('my_stage', 2)\nweir.log_timing('20_train_forward_pass', 1)\n" \
+                "weir.log_timing('21_backward', 3)\n"
         english, chinese = (self.run_code(f"{timed}weir.print_timing_stats({lang})") for lang in ("", "lang='zh'"))
         self.assertTrue(english.isascii(), english)
         self.assertIn("consumer-work", english)
         self.assertIn("性能分析统计", chinese)
+        self.assertEqual(re.findall(r"(?m)^(\S+) +\| 总计: +\d", chinese),
+                         ["21_backward", "my_stage", "20_train_forward_pass"], "largest total first")
 
     def test_stages_only(self):
         timed = "import time\nwith weir.stage('20_train_forward_pass'): time.sleep(0.05)\n" \
