@@ -51,8 +51,7 @@ const struct weir_opt weir_loader_opts[] = {
      .details =
          "turbo decodes on the CPU. With --device cuda, nvjpeg decodes on the GPU and hybrid on CPU and GPU "
          "together; auto chooses by measuring. null decodes nothing. With --device cuda, all but turbo decode H.264 "
-         "and HEVC video on the GPU's video engines.",
-     .is_common = true},
+         "and HEVC video on the GPU's video engines."},
     {"image-size", WEIR_OPT_SIZE, FIELD(image_width), "WxH", NULL, "image size in the batch, after cropping", 1,
      WEIR_IMAGE_SIDE_MAX, .unit = "pixels", .users = ALL | WEIR_FOR_BENCH},
     {"decode-cache", WEIR_OPT_BYTES, FIELD(decode_cache_bytes), "BYTES", "0", "memory for decoded frames, such as 2G",

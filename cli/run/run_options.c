@@ -44,7 +44,7 @@ const struct weir_opt weir_run_opts[] = {
      .unit = "epochs", .topic = "Reports", .users = TRAIN,
      .details = "With several ranks under torchrun, rank 0 also prints which rank is slow, and why."},
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the epoch line and the stage table",
-     .users = TRAIN},
+     .users = TRAIN, .is_common = true},
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the run, epochs and stages as JSON lines",
      .path = WEIR_PATH_WRITE, .users = TRAIN,
      .details = "With several ranks, rank 3 writes FILE.rank3.jsonl. With -, the lines replace the tables on standard "

@@ -25,6 +25,9 @@ for command in run info verify convert bench tune whatif synth report compare to
     last=$(tail -n 1 "$work/out")
     run 0 "$command" --help-all
     all=$(grep -c '^  --' "$work/out")
+    if grep -q '^  --lang ' "$work/out"; then
+        check "weir $command --help lists --lang" grep -q '^  --lang ' "$work/help"
+    fi
     if [ "$listed" -lt "$all" ]; then
         check "of its $all options, weir $command --help lists 8 to 10 common ones (lists $listed)" \
             grep -qxE "8|9|10" <<<"$listed"
