@@ -98,6 +98,8 @@ int weir_report_fill_threads(struct weir_report *report, const struct weir_snaps
 
 /* ---- tables ---- */
 
+enum { WORKERS_SHOWN = 16 }; /* unless --wide asks for all */
+
 static const struct weir_column columns[] = {
     {"worker", .left = true},
     {.heading = "wall"},
@@ -169,16 +171,31 @@ static void print_overlap(FILE *out, const struct weir_report *report)
     weir_wrap_close(&wrap);
 }
 
+/* Returns the number of workers with a row before this one in a table by work time. */
+static int work_rank(const struct weir_report *report, int worker)
+{
+    int rank = 0;
+    for (int i = 0; i < report->n_workers; i++) {
+        double work_s = report->workers[i].work_s, own_s = report->workers[worker].work_s;
+        rank += work_s > own_s || (work_s == own_s && i < worker);
+    }
+    return rank;
+}
+
 void weir_report_threads_print(FILE *out, const struct weir_report *report)
 {
     struct weir_table table;
+    bool folds = weir_terminal_folds() && report->n_workers > WORKERS_SHOWN;
     if (report->n_workers == 0)
         return;
     print_overlap(out, report);
     weir_table_open(&table, columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < report->n_workers; i++)
-        add_worker(&table, &report->workers[i]);
+        if (!folds || work_rank(report, i) < WORKERS_SHOWN)
+            add_worker(&table, &report->workers[i]);
     if (report->consumer.name[0])
         add_worker(&table, &report->consumer);
     weir_table_print(out, &table);
+    if (folds)
+        fprintf(out, "%d more workers, which worked less: --wide\n", report->n_workers - WORKERS_SHOWN);
 }

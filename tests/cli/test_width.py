@@ -110,6 +110,22 @@ class Width(unittest.TestCase):
         for grep in (r"(?m)^03b_image_decode .*%$", r"(?m)^08_wait_for_data ", r"(?m)^epoch 3/3 .*\| data wait \d+\.\d %"):
             self.assertRegex(text, grep)
 
+    def test_the_classic_table_is_sorted_and_near_the_end(self):
+        """Largest total first, from a run and from its log, and tail -100 has all of it, however many workers ran."""
+        log = os.path.join(self.work.name, "many")
+        text = piped("run", self.data, "--num-workers", "120", "--lang", "zh", "--log", log)
+        for lines in (text.splitlines(), piped("report", log, "--lang", "zh").splitlines()):
+            title = max(i for i, line in enumerate(lines) if "性能分析统计" in line)
+            totals = [float(total) for total in re.findall(r"(?m)^\S+ +\| 总计: +([\d.]+)s \|", "\n".join(lines[title:]))]
+            self.assertGreater(len(totals), 8)
+            self.assertEqual(totals, sorted(totals, reverse=True))
+        tail = text.splitlines()[-100:]
+        self.assertEqual(sum("性能分析统计" in line for line in tail), 1, text)
+        workers = [line.split()[0] for line in tail if line.startswith("weir-w")]
+        self.assertEqual((len(workers), workers), (16, sorted(workers, key=lambda name: int(name[6:]))))
+        self.assertIn("104 more workers, which worked less: --wide", tail)
+        self.assertEqual(len(re.findall(r"(?m)^weir-w\d+ ", piped("report", log, "--wide"))), 120)
+
     def test_wide(self):
         for text in (piped(*self.run_arguments, "--wide"), on_terminal(80, "report", self.log, "--wide")):
             self.assertEqual((self.headings(text, "stage"), self.headings(text, "worker")), (STAGES, WORKERS))
