@@ -72,13 +72,20 @@ int weir_terminal_width(FILE *out)
     return is_wide ? WEIR_TERMINAL_WIDTH_WIDE : weir_terminal_columns(out);
 }
 
-int weir_terminal_columns(FILE *out)
+/* Returns the width of the terminal or $COLUMNS, or 0 if neither is known. */
+static long known_width(FILE *out)
 {
     long width = window_width(out);
     const char *columns = getenv("COLUMNS");
     if (width <= 0 && columns)
         width = strtol(columns, NULL, 10);
-    if (width <= 0)
+    return width > 0 ? width : 0;
+}
+
+int weir_terminal_columns(FILE *out)
+{
+    long width = known_width(out);
+    if (width == 0)
         width = WEIR_TERMINAL_WIDTH;
     if (width < WEIR_TERMINAL_WIDTH_LEAST)
         return WEIR_TERMINAL_WIDTH_LEAST;
@@ -231,8 +238,9 @@ FILE *weir_wrap_open(struct weir_wrap *wrap, FILE *out, int hang, const char *se
 void weir_wrap_close(struct weir_wrap *wrap)
 {
     FILE *out = wrap->out_;
-    const struct layout layout = {out, weir_terminal_width(out), wrap->hang_, wrap->separator_,
-                                  wrap->highlight && weir_terminal_has_colour(out)};
+    bool whole = wrap->one_line && known_width(out) == 0;
+    const struct layout layout = {out, whole ? WEIR_TERMINAL_WIDTH_WIDE : weir_terminal_width(out), wrap->hang_,
+                                  wrap->separator_, wrap->highlight && weir_terminal_has_colour(out)};
     if (wrap->text_)
         fclose(wrap->text_);
     if (wrap->buffer_) /* without memory, the part that fits */

@@ -53,6 +53,7 @@ void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_l
     else
         snprintf(peak, sizeof peak, "%s", weir_size((double)line->peak_rss_bytes).text);
     FILE *parts = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, " | ");
+    wrap.one_line = true;
     fprintf(parts, text[WEIR_TEXT_EPOCH], line->epoch, line->epoch_count,
             line->interrupted ? text[WEIR_TEXT_INTERRUPTED] : "", line->total_s, line->train_s, line->val_s,
             100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s, peak);
@@ -86,6 +87,7 @@ void weir_measured_print(FILE *out, const struct weir_measured_line *line)
 {
     struct weir_wrap wrap;
     FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, " | ");
+    wrap.one_line = true;
     fprintf(text,
             "measured %.2f s after %.2f s of warm-up | data wait %.1f %% | %.1f samples/s | %.1f images/s | peak "
             "memory %s\n",
