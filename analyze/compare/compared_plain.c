@@ -112,9 +112,10 @@ static int add_cell(struct weir_compared *compared, const struct weir_totals *to
     return count > 0 && total_s >= 0 ? weir_compared_stage(compared, totals->names[now->stage], total_s / count) : 0;
 }
 
-static int add_tables(struct weir_compared *compared, const struct weir_totals *totals)
+static int add_tables(struct weir_compared *compared, const struct weir_plain_log *log)
 {
-    bool cumulative = weir_totals_cumulative(totals), periodic = false;
+    const struct weir_totals *totals = &log->totals;
+    bool cumulative = weir_plain_cumulative(log), periodic = false;
     int code = 0;
     for (size_t t = 0; t < totals->n_tables; t++)
         periodic |= !totals->tables[t].final;
@@ -135,11 +136,11 @@ static int add_plain(struct weir_compared *compared, const struct weir_plain_log
     compared->unit = "epoch";
     compared->per = "call";
     compared->whole_name = "epoch";
-    int code = add_tables(compared, &log->totals);
+    int code = add_tables(compared, log);
     for (size_t i = 0; i < log->n_epochs && code == 0; i++)
         if (log->epochs[i].total_s >= 0)
             code = weir_series_add(&compared->whole, log->epochs[i].total_s);
-    double wait = weir_plain_wait(log, weir_totals_cumulative(&log->totals));
+    double wait = weir_plain_wait(log);
     if (code == 0 && wait >= 0)
         code = weir_series_add(&compared->wait, wait);
     compared->bound = wait >= 0 ? weir_data_bound(wait) : WEIR_BOUND_UNKNOWN;

@@ -394,3 +394,8 @@ bool weir_plain_found(const struct weir_plain_log *log)
 {
     return log->totals.n_tables > 0 || log->n_epochs > 0 || weir_trainers_found(&log->trainers);
 }
+
+bool weir_plain_cumulative(const struct weir_plain_log *log)
+{
+    return !log->periodic && weir_totals_cumulative(&log->totals);
+}

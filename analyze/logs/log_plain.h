@@ -6,6 +6,7 @@
 #include "analyze/logs/log_lines.h"
 #include "analyze/logs/log_totals.h"
 #include "analyze/logs/trainer.h"
+#include "weir/stages.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,13 +50,34 @@ bool weir_plain_found(const struct weir_plain_log *log);
 void weir_plain_print(FILE *out, const struct weir_plain_log *log, enum weir_lang lang);
 void weir_plain_json(struct weir_json *json, const struct weir_plain_log *log);
 
-/* Print what all tables show together: the data wait, the 40 % rule, and what such a log does not contain; and the
- * stages' shares of a sample's time and of the loop's time. cumulative is the result of weir_totals_cumulative. In
- * JSON, both are the member "verdict" of the open object. */
-void weir_plain_shares_print(FILE *out, const struct weir_plain_log *log, bool cumulative);
-void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log, bool cumulative);
-/* Returns the data wait of all tables together, as a fraction of the loop's time; -1 = unknown. */
-double weir_plain_wait(const struct weir_plain_log *log, bool cumulative);
-void weir_plain_verdict_json(struct weir_json *json, const struct weir_plain_log *log, bool cumulative);
+/* Returns whether the tables continue each other's counts; false if they name the epochs that they cover. */
+bool weir_plain_cumulative(const struct weir_plain_log *log);
+
+/* ---- what all tables show together ---- */
+
+/* Print the data wait, the stages with advice, and what such a log does not contain, wrapped or with one line for each;
+ * and write them as the member "verdict" of the open object. */
+void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log);
+void weir_plain_verdict_lines(FILE *out, const struct weir_plain_log *log);
+void weir_plain_verdict_json(struct weir_json *json, const struct weir_plain_log *log);
+/* Returns the data wait as a fraction of the loop's time; -1 = unknown. */
+double weir_plain_wait(const struct weir_plain_log *log);
+
+/* The parts of a sample's time, of the loop's time, or of all timed stages. */
+struct weir_plain_share {
+    const char *name;
+    double total_s, share;
+    const char *example; /* the share in a published table, such as "40-50 %"; NULL = none */
+};
+struct weir_plain_shares {
+    char title[192];
+    int n;
+    struct weir_plain_share rows[WEIR_LOADER_STAGES + 1];
+};
+enum { WEIR_PLAIN_SHARES = 3 };
+
+/* Fills in the tables for which the log has stages, and returns their number. */
+int weir_plain_shares(const struct weir_plain_log *log, struct weir_plain_shares tables[WEIR_PLAIN_SHARES]);
+void weir_plain_shares_print(FILE *out, const struct weir_plain_log *log);
 
 #endif

@@ -66,7 +66,7 @@ static const struct weir_trainer_log *trainer_of(const struct weir_plain_log *lo
 
 void weir_plain_print(FILE *out, const struct weir_plain_log *log, enum weir_lang lang)
 {
-    bool cumulative = !log->periodic && weir_totals_cumulative(&log->totals);
+    bool cumulative = weir_plain_cumulative(log);
     const struct weir_trainer_log *trainer = trainer_of(log);
     if (trainer)
         weir_trainer_print(out, trainer, lang);
@@ -76,7 +76,7 @@ void weir_plain_print(FILE *out, const struct weir_plain_log *log, enum weir_lan
         putc('\n', out);
     fprintf(out, "plain training log: %zu tables, %zu epochs\n", log->totals.n_tables, log->n_epochs);
     if (log->totals.n_tables > 0)
-        weir_plain_verdict_print(out, log, cumulative);
+        weir_plain_verdict_print(out, log);
     print_epochs(out, log);
     if (log->totals.n_tables == 0)
         return;
@@ -87,7 +87,7 @@ void weir_plain_print(FILE *out, const struct weir_plain_log *log, enum weir_lan
             break;
         }
     weir_totals_print(out, &log->totals, cumulative);
-    weir_plain_shares_print(out, log, cumulative);
+    weir_plain_shares_print(out, log);
 }
 
 static void json_seconds(struct weir_json *json, const char *key, double seconds)
@@ -100,7 +100,7 @@ static void json_seconds(struct weir_json *json, const char *key, double seconds
 
 void weir_plain_json(struct weir_json *json, const struct weir_plain_log *log)
 {
-    bool cumulative = !log->periodic && weir_totals_cumulative(&log->totals);
+    bool cumulative = weir_plain_cumulative(log);
     const struct weir_trainer_log *trainer = trainer_of(log);
     weir_json_text(json, "kind", "plain");
     weir_json_array(json, "epochs");
@@ -122,7 +122,7 @@ void weir_plain_json(struct weir_json *json, const struct weir_plain_log *log)
     weir_json_bool(json, "cumulative", cumulative);
     weir_totals_json(json, &log->totals, cumulative);
     if (log->totals.n_tables > 0)
-        weir_plain_verdict_json(json, log, cumulative);
+        weir_plain_verdict_json(json, log);
     else if (trainer)
         weir_trainer_verdict_json(json, trainer);
     else

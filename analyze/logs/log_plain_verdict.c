@@ -1,9 +1,8 @@
 /* Combines the tables of a plain log: parts of a sample's time, parts of the loop's time, and the data wait. */
 #include "analyze/logs/log_plain.h"
-#include "analyze/verdict/verdict.h"
+#include "analyze/verdict/stage_advice.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "weir/stages.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,6 +26,8 @@ struct summary {
     double wait_at_most; /* upper limit of `wait`, used if it is unknown; -1 = also unknown */
     double decode;       /* fraction of a sample's time spent decoding; -1 = the log has no such stage */
     enum weir_data_bound bound;
+    double load_s, steps_s; /* loading in all workers together; the loop's stages without the wait */
+    struct weir_stage_times times;
 };
 
 /* ---- the figures ---- */
@@ -128,11 +129,62 @@ static void fill_wait(struct summary *summary, const struct weir_plain_log *log)
         summary->bound = WEIR_BOUND_NO;
 }
 
-static void summarise(struct summary *summary, const struct weir_plain_log *log, bool cumulative)
+/* Returns the loop's largest part that gets no advice. */
+static double other_s(const struct parts *loop)
+{
+    static const char *const advised[] = {"08_wait_for_data", "20_train_forward_pass", "21_backward"};
+    double most_s = 0;
+    for (int i = 0; i < loop->n; i++) {
+        bool is_advised = false;
+        for (size_t k = 0; k < sizeof advised / sizeof *advised; k++)
+            is_advised |= strcmp(loop->parts[i].name, advised[k]) == 0;
+        most_s = is_advised ? most_s : fmax(most_s, loop->parts[i].total_s);
+    }
+    return most_s;
+}
+
+/* Compares the loop's stages with the time that loading takes of the loop. Workers load in parallel, so without the
+ * wait that time is at most the epochs' time in no stage, or the loading itself, as with num_workers=0. */
+static void fill_times(struct summary *summary, bool of_weir)
+{
+    const struct parts *loop = &summary->loop;
+    struct weir_stage_times *times = &summary->times;
+    enum weir_stage_owner owner = of_weir ? WEIR_OWNER_WEIR : WEIR_OWNER_SCRIPT;
+    bool trains = find(loop, "21_backward") || !of_weir; /* weir run only simulates a step */
+    double rest_s = loop->whole_s - sum(loop), wait_s = total_of(loop, "08_wait_for_data");
+    summary->steps_s = sum(loop) - wait_s;
+    summary->load_s = summary->sample.whole_s + (of_weir ? 0 : total_of(&summary->sample, "06_collate"));
+    *times = (struct weir_stage_times){.bound = summary->bound,
+                                       .step = owner,
+                                       .loader = owner,
+                                       .sample_s = summary->sample.whole_s,
+                                       .decode_s = summary->decode < 0 ? -1 : summary->decode * summary->sample.whole_s,
+                                       .forward_s = trains ? total_of(loop, "20_train_forward_pass") : 0,
+                                       .backward_s = total_of(loop, "21_backward"),
+                                       .other_s = other_s(loop)};
+    if (summary->steps_s <= 0)
+        return;
+    if (summary->wait >= 0) {
+        times->data_s = wait_s;
+        times->data = "08_wait_for_data";
+    } else {
+        bool is_rest = summary->by_epochs && (rest_s < summary->load_s || summary->load_s <= 0);
+        times->data_s = is_rest ? rest_s : summary->load_s;
+        times->data = is_rest ? "the epochs' time in no stage" : "01 to 05";
+        times->data_at_most = summary->by_epochs;
+    }
+    bool whole = summary->wait >= 0 || summary->by_epochs;
+    times->whole_s = whole ? loop->whole_s : summary->steps_s + summary->load_s;
+    times->whole = whole ? "the loop's time" : "all timed stages";
+    if (summary->by_epochs)
+        times->other_s = fmax(times->other_s, rest_s - (summary->wait >= 0 ? 0 : times->data_s));
+}
+
+static void summarise(struct summary *summary, const struct weir_plain_log *log)
 {
     double total_s[WEIR_TOTALS_STAGES_MAX];
     *summary = (struct summary){.wait = -1, .wait_at_most = -1, .decode = -1};
-    weir_totals_whole(&log->totals, cumulative, total_s);
+    weir_totals_whole(&log->totals, weir_plain_cumulative(log), total_s);
     if (weir_loader_stages() == 0)
         gather(summary, log, total_s);
     summary->sample.whole_s = sample_s(summary, log->periodic);
@@ -140,6 +192,7 @@ static void summarise(struct summary *summary, const struct weir_plain_log *log,
     if (decode && summary->sample.whole_s > 0)
         summary->decode = decode->total_s / summary->sample.whole_s;
     fill_wait(summary, log);
+    fill_times(summary, log->periodic);
 }
 
 /* Returns the largest stage that contains no other stage, or NULL if no stage was called. */
@@ -152,41 +205,101 @@ static const struct part *largest(const struct parts *parts)
     return most;
 }
 
-/* ---- printing ---- */
+/* ---- tables of shares ---- */
 
-static void print_part(FILE *out, const char *name, double total_s, double whole_s, int decimals)
+static void add_share(struct weir_plain_shares *table, const char *name, double total_s, double whole_s,
+                      const char *example)
 {
-    enum { NAME_WIDTH = 22 }; /* width of the loader's longest stage name */
-    char total[40];
-    snprintf(total, sizeof total, "%.*fs", decimals, total_s);
-    fprintf(out, "%s%*s %11s %6.1f %%\n", name, NAME_WIDTH - weir_text_width(name), "", total, 100 * total_s / whole_s);
+    table->rows[table->n++] = (struct weir_plain_share){name, total_s, total_s / whole_s, example};
 }
 
-static void print_parts(FILE *out, const struct parts *parts, bool with_rest, int decimals)
+static void add_parts(struct weir_plain_shares *table, const struct parts *parts, bool with_rest)
 {
+    table->n = 0;
     for (int i = 0; i < parts->n; i++)
-        print_part(out, parts->parts[i].name, parts->parts[i].total_s, parts->whole_s, decimals);
+        add_share(table, parts->parts[i].name, parts->parts[i].total_s, parts->whole_s, NULL);
     if (with_rest)
-        print_part(out, "unattributed", parts->whole_s - sum(parts), parts->whole_s, decimals);
+        add_share(table, "unattributed", parts->whole_s - sum(parts), parts->whole_s, NULL);
 }
 
-static void print_shares(FILE *out, const struct summary *summary, const struct weir_plain_log *log)
+/* Compares a script's stages, each counted once, with the shares that the guide to this table publishes. Weir's own
+ * loader and policy are others, and a log without the main stages has no comparable shares. Returns whether the table
+ * was filled in. */
+static bool add_example(struct weir_plain_shares *table, const struct summary *summary,
+                        const struct weir_plain_log *log)
 {
-    int decimals = log->totals.decimals;
     const struct parts *sample = &summary->sample, *loop = &summary->loop;
+    double whole_s = summary->load_s + summary->steps_s, decode_s = total_of(sample, "03b_image_decode");
+    double forward_s = total_of(loop, "20_train_forward_pass"), backward_s = total_of(loop, "21_backward");
+    double images_s = fmax(total_of(sample, "03_read_images_total"), total_of(sample, "03a_read_one_camera"));
+    double read_s = fmax(images_s - decode_s, 0) + total_of(sample, "01_file_cache") +
+                    total_of(sample, "02_read_qpos") + total_of(sample, "04_read_actions");
+    if (log->periodic || decode_s <= 0 || forward_s <= 0 || backward_s <= 0)
+        return false;
+    snprintf(table->title, sizeof table->title,
+             "shares of all timed stages, %.*fs in total, and one published example (4 cameras, batch_size 4, "
+             "chunk_size 20)",
+             log->totals.decimals, whole_s);
+    table->n = 0;
+    add_share(table, "image decoding", decode_s, whole_s, "40-50 %");
+    add_share(table, "forward pass", forward_s, whole_s, "20-30 %");
+    add_share(table, "backward pass", backward_s, whole_s, "15-25 %");
+    add_share(table, "reading data", read_s, whole_s, "5-10 %");
+    add_share(table, "other", fmax(whole_s - decode_s - forward_s - backward_s - read_s, 0), whole_s, "5-10 %");
+    return true;
+}
+
+static int fill_shares(struct weir_plain_shares tables[WEIR_PLAIN_SHARES], const struct summary *summary,
+                       const struct weir_plain_log *log)
+{
+    const struct parts *sample = &summary->sample, *loop = &summary->loop;
+    int n = 0, decimals = log->totals.decimals;
     if (sample->whole_s > 0) {
-        if (log->periodic)
-            fprintf(out, "\nshares of the workers' work, %.*fs in total (samples overlap):\n", decimals,
-                    sample->whole_s);
-        else
-            fprintf(out, "\nshares of a sample's time, %.*fs in total (a stage includes the stages inside it):\n",
-                    decimals, sample->whole_s);
-        print_parts(out, sample, false, decimals);
+        snprintf(tables[n].title, sizeof tables[n].title,
+                 log->periodic ? "shares of the workers' work, %.*fs in total (samples overlap)"
+                               : "shares of a sample's time, %.*fs in total (a stage includes the stages inside it)",
+                 decimals, sample->whole_s);
+        add_parts(&tables[n++], sample, false);
     }
     if (loop->n > 0 && loop->whole_s > 0) {
-        fprintf(out, "\nshares of the loop's time, %.*fs in total, %s:\n", decimals, loop->whole_s,
-                summary->by_epochs ? "from the epoch lines" : "the sum of its stages");
-        print_parts(out, loop, summary->by_epochs, decimals);
+        snprintf(tables[n].title, sizeof tables[n].title, "shares of the loop's time, %.*fs in total, %s", decimals,
+                 loop->whole_s, summary->by_epochs ? "from the epoch lines" : "the sum of its stages");
+        add_parts(&tables[n++], loop, summary->by_epochs);
+    }
+    return n + add_example(&tables[n], summary, log);
+}
+
+int weir_plain_shares(const struct weir_plain_log *log, struct weir_plain_shares tables[WEIR_PLAIN_SHARES])
+{
+    struct summary summary;
+    if (log->totals.n_tables == 0)
+        return 0;
+    summarise(&summary, log);
+    return fill_shares(tables, &summary, log);
+}
+
+/* ---- printing ---- */
+
+void weir_plain_shares_print(FILE *out, const struct weir_plain_log *log)
+{
+    enum { NAME_WIDTH = 22 }; /* width of the loader's longest stage name */
+    struct weir_plain_shares tables[WEIR_PLAIN_SHARES];
+    int n = weir_plain_shares(log, tables);
+    for (int i = 0; i < n; i++) {
+        struct weir_wrap wrap;
+        fputc('\n', out);
+        fprintf(weir_wrap_open(&wrap, out, 2, NULL), "%s:\n", tables[i].title);
+        weir_wrap_close(&wrap);
+        for (int k = 0; k < tables[i].n; k++) {
+            const struct weir_plain_share *row = &tables[i].rows[k];
+            char total[40];
+            snprintf(total, sizeof total, "%.*fs", log->totals.decimals, row->total_s);
+            fprintf(out, "%s%*s %11s %6.1f %%", row->name, NAME_WIDTH - weir_text_width(row->name), "", total,
+                    100 * row->share);
+            if (row->example)
+                fprintf(out, "  example %7s", row->example);
+            fputc('\n', out);
+        }
     }
 }
 
@@ -223,30 +336,65 @@ static void print_verdict(FILE *out, const struct summary *summary)
     putc('\n', out);
 }
 
-void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log, bool cumulative)
+/* Returns the number of workers from which loading could keep up with the loop; 0 = the log does not show it. */
+static int workers_least(const struct summary *summary)
+{
+    bool is_open = summary->wait < 0 && summary->bound != WEIR_BOUND_NO;
+    double least = summary->steps_s > 0 ? ceil(summary->load_s / summary->steps_s) : 0;
+    return is_open && least <= 1e6 ? (int)least : 0;
+}
+
+/* Says what the stages of loading allow, because workers load in parallel with the loop. If the epochs leave less time
+ * than loading took, the epoch lines may also cover other steps than the tables. */
+static void print_workers(FILE *out, const struct summary *summary)
+{
+    const struct weir_stage_times *times = &summary->times;
+    int least = workers_least(summary);
+    if (least == 0)
+        return;
+    fprintf(out, "  workers: loading took %.2fs in all processes together, the loop's timed stages %.2fs; ",
+            summary->load_s, summary->steps_s);
+    if (summary->by_epochs && summary->load_s > summary->loop.whole_s)
+        fprintf(out, "the epochs took %.2fs, so workers load in parallel; ", summary->loop.whole_s);
+    else if (times->data_s < summary->load_s)
+        fputs("the log does not show num_workers; ", out);
+    else
+        fprintf(out,
+                "the log does not show num_workers: with 0, training waits for all of the loading, %.0f %% of the "
+                "time; ",
+                100 * times->data_s / times->whole_s);
+    fprintf(out, "from num_workers=%d on, loading could keep up\n", least);
+}
+
+static void print_rest(FILE *out, const struct summary *summary)
+{
+    print_workers(out, summary);
+    weir_stage_advice_print(out, &summary->times);
+    if (summary->decode < 0)
+        fputs("  the 40 % rule needs the stage 03b_image_decode\n", out);
+    fputs("  such a log does not show CPU time, percentiles, waits for storage or for a core, individual files or "
+          "cameras; `weir run DATA --log FILE` records them\n",
+          out);
+}
+
+void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log)
 {
     struct summary summary;
     struct weir_wrap wrap;
-    summarise(&summary, log, cumulative);
+    summarise(&summary, log);
     print_verdict(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), &summary);
     wrap.highlight = true;
     weir_wrap_close(&wrap);
-    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
-    if (summary.decode >= 0)
-        weir_decode_rule_print(text, summary.decode, summary.bound);
-    else
-        fputs("  the 40 % rule needs the stage 03b_image_decode\n", text);
-    fputs("  such a log does not show CPU time, percentiles, waits for storage or for a core, individual files or "
-          "cameras; `weir run DATA --log FILE` records them\n",
-          text);
+    print_rest(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), &summary);
     weir_wrap_close(&wrap);
 }
 
-void weir_plain_shares_print(FILE *out, const struct weir_plain_log *log, bool cumulative)
+void weir_plain_verdict_lines(FILE *out, const struct weir_plain_log *log)
 {
     struct summary summary;
-    summarise(&summary, log, cumulative);
-    print_shares(out, &summary, log);
+    summarise(&summary, log);
+    print_verdict(out, &summary);
+    print_rest(out, &summary);
 }
 
 /* ---- JSON ---- */
@@ -267,10 +415,34 @@ static void json_parts(struct weir_json *json, const char *key, const struct par
     weir_json_end(json, '}');
 }
 
-void weir_plain_verdict_json(struct weir_json *json, const struct weir_plain_log *log, bool cumulative)
+static void json_example(struct weir_json *json, const struct summary *summary, const struct weir_plain_log *log)
+{
+    struct weir_plain_shares table;
+    if (!add_example(&table, summary, log)) {
+        weir_json_null(json, "published_example");
+        return;
+    }
+    weir_json_object(json, "published_example");
+    weir_json_int(json, "cameras", 4);
+    weir_json_int(json, "batch_size", 4);
+    weir_json_int(json, "chunk_size", 20);
+    weir_json_array(json, "parts");
+    for (int i = 0; i < table.n; i++) {
+        weir_json_object(json, NULL);
+        weir_json_text(json, "name", table.rows[i].name);
+        weir_json_double(json, "total_s", table.rows[i].total_s);
+        weir_json_double(json, "share", table.rows[i].share);
+        weir_json_text(json, "example", table.rows[i].example);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+    weir_json_end(json, '}');
+}
+
+void weir_plain_verdict_json(struct weir_json *json, const struct weir_plain_log *log)
 {
     struct summary summary;
-    summarise(&summary, log, cumulative);
+    summarise(&summary, log);
     weir_json_object(json, "verdict");
     weir_json_text(json, "data_bound", weir_data_bound_name(summary.bound));
     weir_json_known(json, "data_wait_fraction", summary.wait);
@@ -278,16 +450,19 @@ void weir_plain_verdict_json(struct weir_json *json, const struct weir_plain_log
     weir_json_known(json, "decode_share", summary.decode);
     weir_json_bool(json, "decode_rule", summary.decode > WEIR_VERDICT_DECODE_RULE);
     weir_json_bool(json, "loop_by_epochs", summary.by_epochs);
+    weir_json_known(json, "workers_least", workers_least(&summary) > 0 ? workers_least(&summary) : -1);
+    weir_stage_advice_json(json, &summary.times);
     json_parts(json, "sample", &summary.sample);
     json_parts(json, "loop", &summary.loop);
+    json_example(json, &summary, log);
     weir_json_end(json, '}');
 }
 
-double weir_plain_wait(const struct weir_plain_log *log, bool cumulative)
+double weir_plain_wait(const struct weir_plain_log *log)
 {
     struct summary summary;
     if (log->totals.n_tables == 0)
         return -1;
-    summarise(&summary, log, cumulative);
+    summarise(&summary, log);
     return summary.wait;
 }

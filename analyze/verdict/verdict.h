@@ -289,12 +289,11 @@ double weir_verdict_core_wait_least(double others);
 /* Returns whether these training batches are enough for a verdict. slots: maximum number of ready batches. */
 bool weir_verdict_suffices(uint64_t train_batches, double train_s, int slots);
 
-/* Print the beginning of a verdict, which says how long training waited, and the line about the 40 % rule. at_most:
- * `wait` is only an upper limit. part: what of, such as "run", if the verdict covers the epochs of a run, in contrast
- * to the line of an epoch. Also used for logs from which no report can be made. */
+/* Prints the beginning of a verdict, which says how long training waited. at_most: `wait` is only an upper limit. part:
+ * what of, such as "run", if the verdict covers the epochs of a run, in contrast to the line of an epoch. Also used for
+ * logs from which no report can be made. */
 void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation,
                              const char *part);
-void weir_decode_rule_print(FILE *out, double decode_share, enum weir_data_bound bound);
 enum weir_data_bound weir_data_bound(double wait);
 /* Returns "no", "partly", "strongly" or "no-step", or NULL if it is unknown. */
 const char *weir_data_bound_name(enum weir_data_bound bound);

@@ -1,4 +1,5 @@
 /* Writes the member "verdict" of a log line. */
+#include "analyze/verdict/stage_advice.h"
 #include "analyze/verdict/verdict_priv.h"
 
 const char *weir_cause_name(enum weir_cause cause)
@@ -117,11 +118,14 @@ void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdic
                        const struct weir_loader_report *report)
 {
     const struct weir_step_shares *shares = &verdict->shares;
+    struct weir_stage_times times;
+    weir_stage_times_of(&times, verdict, report);
     weir_json_object(json, "verdict");
     weir_json_text(json, "data_bound", weir_data_bound_name(verdict->bound));
     weir_json_known(json, "data_wait_fraction", verdict->wait);
     write_causes(json, verdict, report);
     write_advices(json, verdict);
+    weir_stage_advice_json(json, &times);
     weir_json_double(json, "decode_share", verdict->demands.decode_share);
     weir_json_bool(json, "decode_rule", verdict->decode_rule);
     write_demands(json, &verdict->demands);

@@ -1,4 +1,5 @@
 /* Prints a verdict: its sentences, the advice, the limits, and the shares of the step. */
+#include "analyze/verdict/stage_advice.h"
 #include "analyze/verdict/verdict_priv.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -148,21 +149,6 @@ static void print_cause(FILE *out, const struct weir_verdict *verdict, int i, co
     fprintf(out, "%s%s.\n", i > 0 ? "  also: " : "", text);
 }
 
-/* A rule of thumb that users of imitate_episodes know, in its usual wording. */
-void weir_decode_rule_print(FILE *out, double decode_share, enum weir_data_bound bound)
-{
-    const char *then = decode_share <= WEIR_VERDICT_DECODE_RULE ? "not more than 40 %: improve other parts first"
-                       : bound == WEIR_BOUND_NO                 ? "more than 40 %, but nothing waits for it"
-                                                : "more than 40 %: store decoded or smaller frames, or fewer cameras";
-    fprintf(out, "  the 40 %% rule: decoding is %.0f %% of a sample's time, %s\n", percent(decode_share), then);
-}
-
-static void print_rule(FILE *out, const struct weir_verdict *verdict)
-{
-    if (verdict->decode_rule && weir_verdict_has(verdict, WEIR_CAUSE_DECODE))
-        weir_decode_rule_print(out, verdict->demands.decode_share, verdict->bound);
-}
-
 static void print_bound(FILE *out, const struct weir_verdict *verdict)
 {
     const struct weir_demands *d = &verdict->demands;
@@ -228,7 +214,9 @@ static void put_rest(FILE *out, const struct weir_verdict *verdict, const struct
         print_cause(out, verdict, i, report);
     for (int i = 0; i < verdict->n_advices; i++)
         print_advice(out, verdict, &verdict->advices[i]);
-    print_rule(out, verdict);
+    struct weir_stage_times times;
+    weir_stage_times_of(&times, verdict, report);
+    weir_stage_advice_print(out, &times);
     print_bound(out, verdict);
     if (are_shares_worth_printing(verdict))
         print_shares(out, &verdict->shares);

@@ -493,7 +493,8 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
                                                        .sync_steps = run->sync_steps,
                                                        .machine = &run->machine,
                                                        .no_step = !has_step(run),
-                                                       .step_ms = run->consumer ? 0 : run->step_ms};
+                                                       .step_ms = run->consumer ? 0 : run->step_ms,
+                                                       .own_step = run->consumer != NULL};
     if (weir_loader_reports_begin(&l.reports, loader, &reports) < 0) {
         weir_zone_end();
         return weir_err_set(err, -ENOMEM, "out of memory while preparing the reports");

@@ -80,6 +80,7 @@ struct weir_report_steps {
     bool validation;     /* there are no training steps, and train_* describes the validation steps */
     bool no_step;        /* the program does nothing with its batches, so it waits for data all the time */
     double step_ms;      /* duration of the simulated step; 0 = a real step, or none */
+    bool own_step;       /* the step is that of weir train, so that advice names its options */
 };
 
 /* The figures of one or more epochs. */
@@ -362,6 +363,7 @@ struct weir_loader_reports_config {
     const struct weir_report_machine *machine; /* state when the run began (copied); NULL = the current state */
     bool no_step;   /* the program does nothing with its batches, so the verdict is about the loader's top speed */
     double step_ms; /* duration of the simulated step; 0 = a real step, or none */
+    bool own_step;  /* the step is that of weir train, so that advice names its options */
 };
 static inline void weir_loader_reports_config_default(struct weir_loader_reports_config *config)
 {

@@ -225,6 +225,7 @@ static void fill_steps(struct weir_loader_report *report, const struct weir_load
     weir_fill_steps(report, r->loader, r->config.folder, r->facts.number, &now->steps, &since->figures.steps);
     report->steps.no_step = r->config.no_step;
     report->steps.step_ms = r->config.step_ms;
+    report->steps.own_step = r->config.own_step;
     double stall_s = (double)(now->gpu.train_stall_ns - since->figures.gpu.train_stall_ns) / 1e9;
     report->steps.train_wait_s = fmin(report->steps.train_wait_s + stall_s, report->steps.train_s);
     if (r->config.epochs > 0)

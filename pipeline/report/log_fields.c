@@ -390,6 +390,7 @@ static const struct weir_field steps[] = {
     PLAIN("first_wait_s", steps.first_wait_s),
     PLAIN("no_step", steps.no_step),
     PLAIN("step_ms", steps.step_ms),
+    PLAIN("own_step", steps.own_step),
     KNOWN("device_bytes", storage.device_bytes),
     OBJECT_IF("probe", probe_fields, storage.probe_depth),
     MEMBER_IF("first_epoch", epochs_fields, first_epoch, n),

@@ -893,8 +893,8 @@ Test(verdict, the_sentence_has_the_figures_of_the_report)
         "\n  decode cache            all frames fit in 859 MiB: 3.4 x (predicted), until the "
         "step is the limit, from the second epoch on; the first, which fills it, is slower  --decode-cache 859M\n",
         "\n  half-size frames        fewer pixels to decode: 1.28 x (predicted)  --image-size 320x240\n",
-        "the 40 % rule: decoding is 95 % of a sample's time, more than 40 %: store decoded or smaller frames, or fewer "
-        "cameras\n",
+        "the 40 % rule: decoding is 95 % of a sample's time, more than 40 %: --decode-cache, fewer --cameras, "
+        "or a copy with smaller or uncompressed frames (weir convert --image-size, --codec raw)\n",
         "\n  shares of the step: data wait 71.0 % | forward 20.0 % | batch release 1.0 % | unattributed 8.0 %\n",
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)

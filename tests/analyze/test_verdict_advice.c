@@ -337,3 +337,64 @@ Test(verdict_advice, idle_workers_could_have_more_of_the_cores_that_others_share
     cr_expect_float_eq(demands.reachable, 0.5, 1e-9, "two workers: 0.5 s on a core and 2 s waiting for one");
     free(made);
 }
+
+/* ---- the step ---- */
+
+static char *lines_of(const struct made *made)
+{
+    struct weir_verdict verdict;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    weir_verdict_make(&verdict, &made->report, NULL);
+    weir_verdict_lines(out, &verdict, &made->report);
+    fclose(out);
+    return text;
+}
+
+static void expect_lines(const struct made *made, const char *wanted, bool there)
+{
+    char *text = lines_of(made);
+    cr_expect_eq(strstr(text, wanted) != NULL, there, "%s: %s\n%s", there ? "wanted" : "not wanted", wanted, text);
+    free(text);
+}
+
+/* The step of weir train has options; that of a program with Weir's loader is ACT's in PyTorch. */
+Test(verdict_advice, a_long_step_gets_advice_in_the_words_of_its_owner)
+{
+    struct made *made = verdict_decoding();
+    verdict_set_wait(made, 0.1);
+    verdict_row(made, "20_train_forward_pass")->total_s = 4;
+    verdict_add_row(made, "21_backward", WEIR_KIND_WORK, WEIR_SIDE_CONSUMER, 5, 5);
+    made->report.steps.own_step = true;
+    expect_lines(made,
+                 "\n  forward pass            40 % of the training time (20_train_forward_pass, 4.00s): a smaller "
+                 "model (--hidden-dim, --dim-feedforward), smaller or fewer images (--image-size, --cameras), a "
+                 "larger --batch-size, or a GPU (--device cuda, --amp)\n",
+                 true);
+    expect_lines(made,
+                 "\n  backward pass           50 % of the training time (21_backward, 5.00s): a smaller "
+                 "--chunk-size or --hidden-dim, smaller images (--image-size), or --grad-accumulation in place "
+                 "of a large --batch-size\n",
+                 true);
+    made->report.steps.own_step = false;
+    expect_lines(made, "a smaller model (hidden_dim, dim_feedforward), mixed precision (AMP)", true);
+    made->report.steps.step_ms = 5;
+    expect_lines(made, "  forward pass  ", false);
+    made->report.steps.step_ms = 0;
+    made->report.steps.train_batches = 3;
+    expect_lines(made, "the run was too short", true);
+    expect_lines(made, "  forward pass  ", false);
+    free(made);
+}
+
+/* A step that takes far less time than the wait is not worth advice. */
+Test(verdict_advice, a_short_step_gets_no_advice)
+{
+    struct made *made = verdict_decoding();
+    verdict_add_row(made, "21_backward", WEIR_KIND_WORK, WEIR_SIDE_CONSUMER, 0.5, 0.5);
+    made->report.steps.own_step = true;
+    expect_lines(made, "  forward pass  ", false);
+    expect_lines(made, "  backward pass  ", false);
+    free(made);
+}

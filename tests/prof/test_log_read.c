@@ -92,7 +92,8 @@ static const char *const names[] = {"00_TOTAL_getitem", "03b_image_decode", "08_
 
 static void add_steps(struct weir_loader_report *report)
 {
-    report->steps = (struct weir_report_steps){900, 90, 16000, 100.0 / 7, 1.25, 50.0 / 7, 0.1, 0.2, false, true, 2.5};
+    report->steps =
+        (struct weir_report_steps){900, 90, 16000, 100.0 / 7, 1.25, 50.0 / 7, 0.1, 0.2, false, true, 2.5, true};
     report->first_epoch = (struct weir_report_epochs){1, 1600, 10.0 / 3, 1, 480, 480, 123456};
     report->later_epochs = (struct weir_report_epochs){9, 14400, 80.0 / 7, 7, 470.5, 500, -1};
     report->storage = (struct weir_report_storage){130000, 16, 1e-4 / 3, 1e-3 / 3, 1e8 / 3};

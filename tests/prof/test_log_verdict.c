@@ -1,4 +1,4 @@
-/* Verdicts of `weir report` on the tables of a plain log: shares, the data wait, and the 40 % rule. */
+/* Verdicts of `weir report` on the tables of a plain log: shares, the data wait, the 40 % rule, and what helps. */
 #include "tests/fixtures/report_fixture.h"
 
 #include <criterion/criterion.h>
@@ -45,7 +45,7 @@ Test(log_verdict, a_classic_log_gets_shares_the_rule_and_a_verdict)
         "unattributed                 5.00s   10.0 %\n",
         "verdict: Training waited for data 70 % of the time. ",
         "The largest part of a sample's time is 03b_image_decode, 55 %.\n",
-        "the 40 % rule: decoding is 55 % of a sample's time, more than 40 %: store decoded or smaller frames",
+        "the 40 % rule: decoding is 55 % of a sample's time, more than 40 %: a cache of decoded images, ",
         "such a log does not show CPU time, percentiles",
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
@@ -110,6 +110,139 @@ Test(log_verdict, shares_of_what_weir_prints_in_chinese)
                 ROW("03b_image_decode", "6.00", "20") ROW("03c_read_bytes", "2.00", "20") RULE;
     assert_shown(text, NULL, "shares of the workers' work, 8.00s in total");
     assert_shown(text, NULL, "03b_image_decode             6.00s   75.0 %\n");
+}
+
+/* ---- what helps, in logs without 08_wait_for_data ---- */
+
+#define FORWARD_LOG                                                                                                    \
+    HEAD ROW("20_train_forward_pass", "1140.00", "20857") ROW("21_backward", "400.00", "20857")                        \
+        ROW("03_read_images_total", "300.00", "83430") ROW("22_optimizer_step", "160.00", "20857")                     \
+            ROW("03b_image_decode", "100.00", "333720") RULE
+#define BACKWARD_LOG                                                                                                   \
+    HEAD ROW("21_backward", "1140.00", "20857") ROW("20_train_forward_pass", "400.00", "20857")                        \
+        ROW("03_read_images_total", "300.00", "83430") ROW("22_optimizer_step", "160.00", "20857")                     \
+            ROW("03b_image_decode", "100.00", "333720") RULE
+#define READING_ROWS                                                                                                   \
+    ROW("00_TOTAL_getitem", "1840.00", "83430")                                                                        \
+    ROW("02_read_qpos", "700.00", "83430")                                                                             \
+    ROW("03_read_images_total", "600.00", "83430")                                                                     \
+    ROW("04_read_actions", "400.00", "83430")                                                                          \
+    ROW("03b_image_decode", "200.00", "333720")                                                                        \
+    ROW("05_to_tensor_normalize", "120.00", "83430")                                                                   \
+    ROW("20_train_forward_pass", "80.00", "20857")                                                                     \
+    ROW("21_backward", "60.00", "20857")                                                                               \
+    ROW("22_optimizer_step", "20.00", "20857") ROW("01_file_cache", "20.00", "83430")
+#define DECODING_LOG                                                                                                   \
+    HEAD ROW("03_read_images_total", "1200.50", "83430") ROW("03b_image_decode", "1100.30", "333720")                  \
+        ROW("20_train_forward_pass", "850.20", "20857") ROW("21_backward", "650.40", "20857") RULE
+
+static void assert_not_shown(const char *text, const char *unwanted)
+{
+    struct report_output output = report_text(text, NULL);
+    cr_assert_eq(output.status, 0, "%s", output.err);
+    cr_assert_null(strstr(output.out, unwanted), "not wanted: %s\n%s", unwanted, output.out);
+    report_release(output);
+}
+
+Test(log_verdict, a_long_forward_pass_gets_advice)
+{
+    assert_shown(FORWARD_LOG, NULL,
+                 "\n  forward pass            57 % of all timed stages (20_train_forward_pass, 1140.00s): a smaller "
+                 "model (hidden_dim, dim_feedforward), mixed precision (AMP), a larger batch_size if memory allows, or "
+                 "a lighter backbone such as MobileNet\n");
+    assert_shown(FORWARD_LOG, "--json", "\"name\": \"forward\"");
+    assert_not_shown(FORWARD_LOG, "  backward pass           ");
+    assert_not_shown(FORWARD_LOG, "  loading data            ");
+}
+
+Test(log_verdict, a_long_backward_pass_gets_advice)
+{
+    assert_shown(
+        BACKWARD_LOG, NULL,
+        "\n  backward pass           57 % of all timed stages (21_backward, 1140.00s): a smaller chunk_size or "
+        "model (hidden_dim), or AMP; to save memory, gradient accumulation in place of a large batch_size, or "
+        "gradient checkpointing, which takes more time\n");
+    assert_not_shown(BACKWARD_LOG, "  forward pass            ");
+    /* a backward pass as long as the forward pass is the symptom, a shorter one is not */
+    assert_shown(HEAD ROW("20_train_forward_pass", "100.00", "9") ROW("21_backward", "80.00", "9") RULE, NULL,
+                 "\n  backward pass           44 % of all timed stages");
+    assert_not_shown(HEAD ROW("20_train_forward_pass", "100.00", "9") ROW("21_backward", "70.00", "9") RULE,
+                     "  backward pass           ");
+}
+
+/* Stages nest, so 92 % is of 00_TOTAL_getitem, not of the sum of the rows. */
+Test(log_verdict, long_loading_gets_advice)
+{
+    static const char text[] = HEAD READING_ROWS RULE;
+    assert_shown(
+        text, NULL,
+        "\n  loading data            92 % of all timed stages (01 to 05, 1840.00s): more workers (num_workers) "
+        "if memory allows, an SSD, or another format (weir convert --to lmdb, or tfrecord)\n");
+    assert_shown(
+        text, NULL,
+        "\n  workers: loading took 1840.00s in all processes together, the loop's timed stages 160.00s; the log "
+        "does not show num_workers: with 0, training waits for all of the loading, 92 % of the time; from "
+        "num_workers=12 on, loading could keep up\n");
+    assert_shown(text, "--json", "\"workers_least\": 12");
+    assert_not_shown(text, "  forward pass            ");
+}
+
+/* Workers load in parallel with the loop, so their time is not the loop's. */
+Test(log_verdict, loading_is_not_the_loops_time)
+{
+    assert_shown("Epoch 1/1 总耗时: 500.00s\n" HEAD READING_ROWS RULE, NULL,
+                 "the epochs took 500.00s, so workers load in parallel; from num_workers=12 on, loading could keep up");
+    assert_shown(
+        "Epoch 1/1 总耗时: 500.00s\n" HEAD READING_ROWS RULE, NULL,
+        "\n  loading data            at most 68 % of the loop's time (the epochs' time in no stage, 340.00s): ");
+    static const char hidden[] = "Epoch 1/1 总耗时: 163.00s\n" HEAD READING_ROWS RULE;
+    assert_shown(hidden, NULL, "Training waited for data at most 2 % of the time, so data loading is not the limit.");
+    assert_shown(hidden, NULL, "\n  forward pass            49 % of the loop's time");
+    assert_not_shown(hidden, "  loading data            ");
+    assert_not_shown(hidden, "num_workers");
+}
+
+Test(log_verdict, long_decoding_gets_advice)
+{
+    assert_shown(DECODING_LOG, NULL,
+                 "the 40 % rule: decoding is 92 % of a sample's time, more than 40 %: a cache of decoded images, fewer "
+                 "cameras, smaller images, or uncompressed ones (weir convert --codec raw)\n");
+    assert_not_shown(DECODING_LOG, "  loading data            ");
+    assert_shown(HEAD ROW("03_read_images_total", "50.00", "9") ROW("03b_image_decode", "40.00", "9")
+                     ROW("20_train_forward_pass", "950.00", "9") RULE,
+                 NULL, "more than 40 %, but loading is at most 5 % of all timed stages: improve other parts first\n");
+}
+
+/* The published shares belong to a script's table with the main stages of ACT. Weir's own loader is another one. */
+Test(log_verdict, shares_stand_beside_one_published_example)
+{
+    static const char title[] = "shares of all timed stages, 2701.10s in total, and one published example (4 cameras, "
+                                "batch_size 4, chunk_size 20):\n";
+    assert_shown(DECODING_LOG, NULL, title);
+    assert_shown(DECODING_LOG, NULL, "image decoding            1100.30s   40.7 %  example 40-50 %\n");
+    assert_shown(DECODING_LOG, NULL, "forward pass               850.20s   31.5 %  example 20-30 %\n");
+    assert_shown(DECODING_LOG, NULL, "backward pass              650.40s   24.1 %  example 15-25 %\n");
+    assert_shown(DECODING_LOG, NULL, "reading data               100.20s    3.7 %  example  5-10 %\n");
+    assert_shown(DECODING_LOG, "--json", "\"example\": \"40-50 %\"");
+    assert_not_shown("统计范围: 整个运行, 第 1-2 轮 (共 2 轮), 墙钟 1.00s\n" DECODING_LOG, "published");
+    assert_not_shown(HEAD ROW("20_train_forward_pass", "1.00", "9") RULE, "published");
+    assert_shown(HEAD ROW("20_train_forward_pass", "1.00", "9") RULE, "--json", "\"published_example\": null");
+}
+
+/* Tables of Weir name its options. weir run only simulates a step, so that gets no advice. */
+Test(log_verdict, weirs_own_tables_get_its_options)
+{
+    static const char trained[] =
+        "统计范围: 整个运行, 第 1-2 轮 (共 2 轮), 墙钟 1.00s\n" HEAD ROW("03b_image_decode", "6.00", "20")
+            ROW("08_wait_for_data", "0.10", "9") ROW("20_train_forward_pass", "7.00", "9")
+                ROW("21_backward", "6.00", "9") RULE;
+    assert_shown(trained, NULL, "(20_train_forward_pass, 7.00s): a smaller model (--hidden-dim, --dim-feedforward), ");
+    assert_shown(trained, NULL, "(21_backward, 6.00s): a smaller --chunk-size or --hidden-dim, ");
+    static const char run[] =
+        "统计范围: 整个运行, 第 1-2 轮 (共 2 轮), 墙钟 1.00s\n" HEAD ROW("03b_image_decode", "6.00", "20")
+            ROW("08_wait_for_data", "5.00", "9") ROW("20_train_forward_pass", "7.00", "9") RULE;
+    assert_not_shown(run, "  forward pass            ");
+    assert_shown(run, NULL, "more than 40 %: --decode-cache, fewer --cameras, ");
 }
 
 Test(log_verdict, means_under_ten_microseconds_are_printed_in_microseconds)

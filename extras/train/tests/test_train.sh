@@ -80,6 +80,13 @@ run 0 train "$work/many" --hidden-dim 64 --dim-feedforward 128 --chunk-size 4 --
 log "the loss falls to less than half" '
 assert len(epochs) == 15 and epochs[-1]["train_loss"] < 0.5 * epochs[0]["train_loss"], [e["train_loss"] for e in epochs]
 assert epochs[-1]["val_loss"] < epochs[0]["val_loss"], [e["val_loss"] for e in epochs]'
+log "advice for the step names the options of weir train" '
+t = tables[-1]; v = t["verdict"]; s = v["step_shares"]
+assert t["steps"]["own_step"], t["steps"]
+names = {a["name"]: a for a in v["stage_advice"]}
+if v["data_bound"] and s["backward"] == max(x for k, x in s.items() if k != "backward_over_forward"):
+    assert "--chunk-size" in names["backward"]["advice"], v
+assert all("--" in a["advice"] for a in names.values()), v'
 run 0 train "$data" "${small[@]}" --train-split 1 --num-epochs 2 --ckpt-dir "$work/no-val"
 err "the validation split is empty"
 check "without validation the best checkpoint is by training loss" [ -s "$work/no-val/policy_best.safetensors" ]

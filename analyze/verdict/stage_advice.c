@@ -1,0 +1,189 @@
+#include "analyze/verdict/stage_advice.h"
+
+#include <math.h>
+
+static double percent(double part_s, double whole_s)
+{
+    return whole_s > 0 ? 100 * fmin(fmax(part_s / whole_s, 0), 1) : 0;
+}
+
+/* ---- conditions ---- */
+
+/* Returns whether a part of the whole is among the largest. */
+static bool is_large(const struct weir_stage_times *times, double part_s)
+{
+    double largest_s = fmax(fmax(times->data_s, times->other_s), fmax(times->forward_s, times->backward_s));
+    return times->whole_s > 0 && part_s > 0 && part_s >= WEIR_ADVICE_PART_LEAST * largest_s;
+}
+
+static bool is_forward_long(const struct weir_stage_times *times)
+{
+    return is_large(times, times->forward_s);
+}
+
+static bool is_backward_long(const struct weir_stage_times *times)
+{
+    return is_large(times, times->backward_s) && times->backward_s >= WEIR_ADVICE_BACKWARD_LIKE * times->forward_s;
+}
+
+static bool is_decoding_long(const struct weir_stage_times *times)
+{
+    return times->sample_s > 0 && times->decode_s > WEIR_VERDICT_DECODE_RULE * times->sample_s;
+}
+
+/* Returns whether nothing waits for loading, or other parts take far more time. */
+static bool is_loading_short(const struct weir_stage_times *times)
+{
+    return times->bound == WEIR_BOUND_NO || (times->whole_s > 0 && !is_large(times, times->data_s));
+}
+
+static bool is_decoding_advised(const struct weir_stage_times *times)
+{
+    return is_decoding_long(times) && !is_loading_short(times);
+}
+
+static bool is_reading_advised(const struct weir_stage_times *times)
+{
+    return times->whole_s > 0 && times->sample_s > 0 && !is_decoding_long(times) && !is_loading_short(times);
+}
+
+/* ---- the table ---- */
+
+enum group { DECODE, READ, FORWARD, BACKWARD, GROUPS };
+
+/* helps: what helps, in the words of the stage's owner. */
+static const struct stage_advice {
+    const char *name, *cause, *stages, *helps[WEIR_STAGE_OWNERS];
+    bool (*applies)(const struct weir_stage_times *times);
+} table[GROUPS] = {
+    [DECODE] = {"decode",
+                "image decoding",
+                "03b_image_decode",
+                {"a cache of decoded images, fewer cameras, smaller images, or uncompressed ones (weir convert --codec "
+                 "raw)",
+                 "--decode-cache, fewer --cameras, or a copy with smaller or uncompressed frames (weir convert "
+                 "--image-size, --codec raw)"},
+                is_decoding_advised},
+    [READ] = {"read",
+              "loading data",
+              NULL,
+              {"more workers (num_workers) if memory allows, an SSD, or another format (weir convert --to lmdb, or "
+               "tfrecord)",
+               "--num-workers, an SSD, --io uring, or another format (weir convert --to packed, or lmdb)"},
+              is_reading_advised},
+    [FORWARD] = {"forward",
+                 "forward pass",
+                 "20_train_forward_pass",
+                 {"a smaller model (hidden_dim, dim_feedforward), mixed precision (AMP), a larger batch_size if memory "
+                  "allows, or a lighter backbone such as MobileNet",
+                  "a smaller model (--hidden-dim, --dim-feedforward), smaller or fewer images (--image-size, "
+                  "--cameras), a larger --batch-size, or a GPU (--device cuda, --amp)"},
+                 is_forward_long},
+    [BACKWARD] = {"backward",
+                  "backward pass",
+                  "21_backward",
+                  {"a smaller chunk_size or model (hidden_dim), or AMP; to save memory, gradient accumulation in place "
+                   "of a large batch_size, or gradient checkpointing, which takes more time",
+                   "a smaller --chunk-size or --hidden-dim, smaller images (--image-size), or --grad-accumulation in "
+                   "place of a large --batch-size"},
+                  is_backward_long},
+};
+
+/* ---- output ---- */
+
+static double seconds_of(const struct weir_stage_times *times, enum group group)
+{
+    const double seconds[GROUPS] = {[DECODE] = times->decode_s,
+                                    [READ] = times->data_s,
+                                    [FORWARD] = times->forward_s,
+                                    [BACKWARD] = times->backward_s};
+    return seconds[group];
+}
+
+static enum weir_stage_owner owner_of(const struct weir_stage_times *times, enum group group)
+{
+    return group == DECODE || group == READ ? times->loader : times->step;
+}
+
+/* A rule of thumb that users of imitate_episodes know, in its usual wording. */
+static void print_rule(FILE *out, const struct weir_stage_times *times)
+{
+    fprintf(out, "  the 40 %% rule: decoding is %.0f %% of a sample's time, ",
+            percent(times->decode_s, times->sample_s));
+    if (!is_decoding_long(times))
+        fputs("not more than 40 %: improve other parts first\n", out);
+    else if (times->bound == WEIR_BOUND_NO)
+        fputs("more than 40 %, but nothing waits for it\n", out);
+    else if (is_loading_short(times))
+        fprintf(out, "more than 40 %%, but loading is at most %.0f %% of %s: improve other parts first\n",
+                percent(times->data_s, times->whole_s), times->whole);
+    else
+        fprintf(out, "more than 40 %%: %s\n", table[DECODE].helps[times->loader]);
+}
+
+void weir_stage_advice_print(FILE *out, const struct weir_stage_times *times)
+{
+    if (times->sample_s > 0 && times->decode_s >= 0)
+        print_rule(out, times);
+    for (int i = READ; i < GROUPS; i++) {
+        const struct stage_advice *row = &table[i];
+        double part_s = seconds_of(times, (enum group)i);
+        if (row->applies(times))
+            fprintf(out, "  %-22s  %s%.0f %% of %s (%s, %.2fs): %s\n", row->cause,
+                    i == READ && times->data_at_most ? "at most " : "", percent(part_s, times->whole_s), times->whole,
+                    i == READ ? times->data : row->stages, part_s, row->helps[owner_of(times, (enum group)i)]);
+    }
+}
+
+void weir_stage_advice_json(struct weir_json *json, const struct weir_stage_times *times)
+{
+    weir_json_array(json, "stage_advice");
+    for (int i = 0; i < GROUPS; i++) {
+        const struct stage_advice *row = &table[i];
+        double part_s = seconds_of(times, (enum group)i);
+        if (!row->applies(times))
+            continue;
+        weir_json_object(json, NULL);
+        weir_json_text(json, "name", row->name);
+        weir_json_text(json, "cause", row->cause);
+        weir_json_text(json, "stages", i == READ ? times->data : row->stages);
+        weir_json_double(json, "share", part_s / (i == DECODE ? times->sample_s : times->whole_s));
+        weir_json_text(json, "of", i == DECODE ? "a sample's time" : times->whole);
+        weir_json_text(json, "advice", row->helps[owner_of(times, (enum group)i)]);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+}
+
+/* ---- Weir's own reports ---- */
+
+/* Returns whether the training step is one that advice can change, and is known well enough. */
+static bool is_step_judged(const struct weir_verdict *verdict, const struct weir_report_steps *steps)
+{
+    bool real = !steps->no_step && steps->step_ms <= 0 && !steps->validation;
+    return real && verdict->shares.known && verdict->bound != WEIR_BOUND_UNKNOWN;
+}
+
+void weir_stage_times_of(struct weir_stage_times *times, const struct weir_verdict *verdict,
+                         const struct weir_loader_report *report)
+{
+    const struct weir_step_shares *shares = &verdict->shares;
+    double train_s = report->steps.train_s;
+    *times = (struct weir_stage_times){.bound = verdict->bound,
+                                       .step = report->steps.own_step ? WEIR_OWNER_WEIR : WEIR_OWNER_SCRIPT,
+                                       .loader = WEIR_OWNER_WEIR,
+                                       .decode_s = -1};
+    if (verdict->decode_rule && weir_verdict_has(verdict, WEIR_CAUSE_DECODE)) {
+        times->sample_s = 1;
+        times->decode_s = verdict->demands.decode_share;
+    }
+    if (!is_step_judged(verdict, &report->steps))
+        return;
+    times->whole_s = train_s;
+    times->whole = "the training time";
+    times->data = "08_wait_for_data";
+    times->data_s = shares->wait * train_s;
+    times->forward_s = shares->forward * train_s;
+    times->backward_s = shares->backward * train_s;
+    times->other_s = fmax(fmax(shares->optimiser, shares->release), shares->unattributed) * train_s;
+}
