@@ -213,7 +213,7 @@ static int take_row(struct weir_plain_log *log, const struct row *row, uint64_t 
         table_begin(log, number);
     }
     if (!state->table_has_rows) {
-        int code = weir_totals_begin(&log->totals, &state->next);
+        int code = weir_totals_begin_table(&log->totals, &state->next);
         if (code < 0)
             return code;
         state->next = (struct weir_totals_table){.after_epoch = -1};

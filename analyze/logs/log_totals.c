@@ -29,7 +29,7 @@ void weir_totals_free(struct weir_totals *totals)
     *totals = (struct weir_totals){.decimals = totals->decimals};
 }
 
-int weir_totals_begin(struct weir_totals *totals, const struct weir_totals_table *table)
+int weir_totals_begin_table(struct weir_totals *totals, const struct weir_totals_table *table)
 {
     weir_totals_drop_empty(totals);
     if (totals->n_tables == WEIR_TOTALS_TABLES_MAX) {

@@ -47,7 +47,7 @@ struct weir_totals {
 void weir_totals_free(struct weir_totals *totals);
 
 /* Begins a table, to which the following rows belong. Returns 0 or -ENOMEM. */
-int weir_totals_begin(struct weir_totals *totals, const struct weir_totals_table *table);
+int weir_totals_begin_table(struct weir_totals *totals, const struct weir_totals_table *table);
 /* Adds a row; name must be printable. Returns 0 or -ENOMEM. Rows beyond the limits are only counted, in dropped_rows.
  */
 int weir_totals_add(struct weir_totals *totals, const char *name, double total_s, uint64_t count, double mean_s);

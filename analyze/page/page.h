@@ -25,8 +25,9 @@ struct weir_page;
 int weir_page_open(struct weir_page **page, enum weir_lang lang);
 void weir_page_close(struct weir_page **page);
 
-/* Adds the runs of a log of weir run, weir train or weir.watch, up to an incomplete last line. name distinguishes the
- * logs of a page (copied). Returns 0, -ENODATA if the log has no records, or -errno. */
+/* Adds the runs of a log of weir run, weir train or weir.watch, up to an incomplete last line, or a plain log with
+ * stage tables. name distinguishes the logs of a page (copied). Returns 0, -ENODATA if the log has neither, or -errno.
+ */
 int weir_page_add_log(struct weir_page *page, const char *name, FILE *in, struct weir_err *err);
 
 /* Adds the table over ranks, which must remain valid until the page is written. */

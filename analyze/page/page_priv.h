@@ -2,6 +2,7 @@
 #ifndef WEIR_ANALYZE_PAGE_PAGE_PRIV_H
 #define WEIR_ANALYZE_PAGE_PAGE_PRIV_H
 
+#include "analyze/logs/log_plain.h"
 #include "analyze/page/page.h"
 #include "analyze/page/page_html.h"
 #include "analyze/verdict/verdict.h"
@@ -23,8 +24,9 @@ enum {
 struct weir_page_epoch {
     int first, last;
     double total_s, train_s, wait_s, images;
-    double wait_min, wait_max; /* fractions of the training time */
-    double rate_min, rate_max; /* images/s */
+    double wait_min, wait_max;   /* fractions of the training time */
+    double rate_min, rate_max;   /* images/s */
+    double total_min, total_max; /* seconds of an epoch */
 };
 
 /* The time of one stage table, or of several merged ones. */
@@ -55,6 +57,7 @@ struct weir_page_run {
     char stages[WEIR_PAGE_STAGES][WEIR_REPORT_NAME];
     struct weir_loader_report *report; /* the newest table, in the end that of the whole run; NULL = none; owned */
     struct weir_watch_figures *watch;  /* of the same table; NULL = not a watched loader; owned */
+    struct weir_plain_log *plain;      /* a plain log, which has no report; NULL = another; owned */
     char trace[WEIR_PAGE_TRACE];       /* path of the newest trace of --profile; empty = none */
 };
 
@@ -86,6 +89,7 @@ const char *weir_page_setting(const struct weir_page_run *run, const char *name)
 int weir_page_verdict(struct weir_page_out *page);
 void weir_page_over_time(struct weir_page_out *page);
 void weir_page_stages(struct weir_page_out *page);
+void weir_page_shares(struct weir_page_out *page);
 void weir_page_latency(struct weir_page_out *page);
 void weir_page_threads(struct weir_page_out *page);
 int weir_page_timeline(struct weir_page_out *page);

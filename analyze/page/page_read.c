@@ -4,6 +4,7 @@
 #include "base/grow.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,9 @@ static void free_report(struct weir_page_run *run)
 static void free_run(struct weir_page_run *run)
 {
     free_report(run);
+    if (run->plain)
+        weir_plain_close(run->plain);
+    free(run->plain);
     free(run->settings);
     free(run->epochs);
     free(run->tables);
@@ -101,6 +105,8 @@ static void merge_epoch(struct weir_page_epoch *to, const struct weir_page_epoch
     to->wait_max = fmax(to->wait_max, next->wait_max);
     to->rate_min = fmin(to->rate_min, next->rate_min);
     to->rate_max = fmax(to->rate_max, next->rate_max);
+    to->total_min = fmin(to->total_min, next->total_min);
+    to->total_max = fmax(to->total_max, next->total_max);
 }
 
 static int add_epoch(struct weir_page_run *run, const struct weir_epoch_line *line)
@@ -125,6 +131,8 @@ static int add_epoch(struct weir_page_run *run, const struct weir_epoch_line *li
         .wait_max = line->data_wait_fraction,
         .rate_min = line->images_per_s,
         .rate_max = line->images_per_s,
+        .total_min = line->total_s,
+        .total_max = line->total_s,
     };
     return 0;
 }
@@ -260,17 +268,52 @@ static int read_records(struct weir_page *page, const char *name, struct weir_li
     return code < 0 ? code : 0;
 }
 
+/* Adds the epochs of a plain log. */
+static int add_plain_epochs(struct weir_page_run *run)
+{
+    int code = 0;
+    for (size_t i = 0; i < run->plain->n_epochs && code == 0; i++) {
+        const struct weir_plain_epoch *epoch = &run->plain->epochs[i];
+        const struct weir_epoch_line line = {.epoch = epoch->epoch, .total_s = epoch->total_s};
+        if (epoch->total_s >= 0)
+            code = add_epoch(run, &line);
+    }
+    return code;
+}
+
+static int read_plain(struct weir_page *page, const char *name, struct weir_lines *lines, struct weir_err *err)
+{
+    struct weir_page_run *run = begin_run(page, name);
+    struct weir_plain_log *log = run ? malloc(sizeof *log) : NULL;
+    if (!log || weir_plain_open(log) < 0) {
+        free(log);
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    }
+    run->plain = log;
+    int code = weir_plain_read(log, lines);
+    if (code == 0)
+        code = add_plain_epochs(run);
+    if (code < 0)
+        return weir_err_set(err, code, "line %" PRIu64 ": %s", lines->number, strerror(-code));
+    if (log->totals.n_tables == 0)
+        return weir_err_set(
+            err, -ENODATA,
+            "is no log of weir run, weir train or weir.watch, and has no stage table (性能分析统计), so "
+            "it has no page");
+    return 0;
+}
+
 int weir_page_add_log(struct weir_page *page, const char *name, FILE *in, struct weir_err *err)
 {
     struct weir_lines lines;
     weir_lines_open(&lines, in);
     int code = weir_lines_peek(&lines);
-    if (code >= 0 && !(code > 0 && weir_log_recognised(lines.text, lines.length)))
-        code = weir_err_set(err, -ENODATA, "is no log of weir run, weir train or weir.watch, so it has no page");
-    else if (code < 0)
+    if (code < 0)
         code = weir_err_set(err, code, "cannot be read: %s", strerror(-code));
-    else
+    else if (code > 0 && weir_log_recognised(lines.text, lines.length))
         code = read_records(page, name, &lines, err);
+    else
+        code = read_plain(page, name, &lines, err);
     weir_lines_close(&lines);
     return code;
 }

@@ -136,6 +136,70 @@ void weir_page_stages(struct weir_page_out *page)
     fputs("</tbody></table></div>\n</section>\n", out);
 }
 
+/* ---- stages of a plain log ---- */
+
+static void put_share(FILE *out, const struct weir_plain_share *row, bool examples)
+{
+    char total[WEIR_PAGE_FIGURE], share[WEIR_PAGE_FIGURE];
+    fputs("<tr><th scope=\"row\">", out);
+    weir_page_text(out, row->name);
+    fputs("</th><td class=\"wide\">", out);
+    weir_page_bar(out, row->share, "cool");
+    fprintf(out, "</td><td>%s</td><td class=\"minor\">%s</td>", weir_page_percent(share, row->share),
+            weir_page_time(total, row->total_s));
+    if (examples)
+        fprintf(out, "<td>%s</td>", row->example);
+    fputs("</tr>\n", out);
+}
+
+static void put_shares(struct weir_page_out *page, const struct weir_plain_shares *table)
+{
+    FILE *out = page->out;
+    enum weir_lang lang = page->lang;
+    bool examples = table->n > 0 && table->rows[0].example;
+    fputs("<p class=\"note\" lang=\"en\">", out);
+    weir_page_text(out, table->title);
+    fprintf(out,
+            ".</p>\n<table class=\"stages\"><thead><tr><th scope=\"col\">%s</th><th scope=\"col\" colspan=\"2\">%s</th>"
+            "<th scope=\"col\" class=\"minor\">%s</th>",
+            weir_word(WEIR_WORD_STAGE, lang), weir_word(WEIR_WORD_SHARE, lang), weir_word(WEIR_WORD_TOTAL, lang));
+    if (examples)
+        fprintf(out, "<th scope=\"col\">%s</th>", weir_word(WEIR_WORD_EXAMPLE, lang));
+    fputs("</tr></thead>\n<tbody>\n", out);
+    for (int i = 0; i < table->n; i++)
+        put_share(out, &table->rows[i], examples);
+    fputs("</tbody></table>\n", out);
+}
+
+/* Writes what the tables of a plain log have in total: the shares, and every stage by its name in the log. */
+void weir_page_shares(struct weir_page_out *page)
+{
+    FILE *out = page->out;
+    enum weir_lang lang = page->lang;
+    const struct weir_plain_log *log = page->run->plain;
+    struct weir_plain_shares tables[WEIR_PLAIN_SHARES];
+    double total_s[WEIR_TOTALS_STAGES_MAX];
+    char total[WEIR_PAGE_FIGURE];
+    if (!log)
+        return;
+    fprintf(out, "<section>\n<h2>%s</h2>\n", weir_word(WEIR_WORD_STAGES, lang));
+    int n = weir_plain_shares(log, tables);
+    for (int i = 0; i < n; i++)
+        put_shares(page, &tables[i]);
+    weir_totals_whole(&log->totals, weir_plain_cumulative(log), total_s);
+    fprintf(out,
+            "<details><summary>%s (%d)</summary>\n<table class=\"settings\"><thead><tr><th scope=\"col\">%s</th><th "
+            "scope=\"col\">%s</th></tr></thead>\n<tbody>\n",
+            weir_word(WEIR_WORD_TABLE, lang), log->totals.n_stages, weir_word(WEIR_WORD_STAGE, lang),
+            weir_word(WEIR_WORD_TOTAL, lang));
+    for (int i = 0; i < log->totals.n_stages; i++) {
+        fputs("<tr><th scope=\"row\">", out);
+        weir_page_text(out, log->totals.names[i]);
+        fprintf(out, "</th><td>%s</td></tr>\n", weir_page_time(total, total_s[i]));
+    }
+    fputs("</tbody></table></details>\n</section>\n", out);
+}
+
 /* ---- latency ---- */
 
 static const double FASTEST_S = 1e-8, SLOWEST_S = 1e4; /* shorter and longer calls are drawn at the ends */

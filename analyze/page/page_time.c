@@ -56,6 +56,19 @@ static void fill_wait(struct point *point, const struct weir_page_run *run, size
     point->mean = over(waits, seconds);
 }
 
+static void fill_total(struct point *point, const struct weir_page_run *run, size_t from, size_t to)
+{
+    double seconds = 0;
+    *point = (struct point){run->epochs[from].first, run->epochs[to - 1].last, 0, INFINITY, 0};
+    for (size_t i = from; i < to; i++) {
+        const struct weir_page_epoch *epoch = &run->epochs[i];
+        seconds += epoch->total_s;
+        point->low = fmin(point->low, epoch->total_min);
+        point->high = fmax(point->high, epoch->total_max);
+    }
+    point->mean = fmin(fmax(over(seconds, (double)point->last - point->first + 1), point->low), point->high);
+}
+
 static void fill_ready(struct point *point, const struct weir_page_run *run, size_t from, size_t to)
 {
     double ready = 0, requests = 0;
@@ -212,6 +225,7 @@ void weir_page_over_time(struct weir_page_out *page)
     enum weir_lang lang = page->lang;
     const enum weir_word rate = run->watch ? WEIR_WORD_ITEMS_S : WEIR_WORD_IMAGES_S;
     struct chart charts[] = {
+        {.name = weir_word(WEIR_WORD_TOTAL, lang), .format = weir_page_time, .fill = fill_total},
         {.name = weir_word(rate, lang), .format = weir_page_number, .fill = fill_rate},
         {.name = weir_word(WEIR_WORD_DATA_WAIT, lang), .format = weir_page_percent, .fill = fill_wait, .to_one = true},
         {.name = weir_word(WEIR_WORD_READY, lang),
@@ -224,8 +238,8 @@ void weir_page_over_time(struct weir_page_out *page)
         return;
     fprintf(page->out, "<section>\n<h2>%s</h2>\n", weir_word(WEIR_WORD_OVER_TIME, lang));
     for (size_t i = 0; i < sizeof charts / sizeof *charts; i++) {
-        bool of_tables = charts[i].fill == fill_ready;
-        if (of_tables ? !tables : !epochs)
+        bool of_tables = charts[i].fill == fill_ready, of_plain = charts[i].fill == fill_total;
+        if (of_tables ? !tables : !epochs || of_plain != (run->plain != NULL))
             continue;
         fill_points(&charts[i], run, of_tables ? run->n_tables : run->n_epochs);
         put_chart(page, &charts[i]);

@@ -200,6 +200,10 @@ static void summarise(struct summary *s, const struct weir_page_run *run)
 {
     s->change = "";
     s->items = run->watch != NULL;
+    if (run->plain) {
+        s->wait = weir_plain_wait(run->plain);
+        return;
+    }
     if (run->watch) {
         weir_watch_verdict_make(&s->watch, run->watch, run->report);
         s->bound = s->watch.bound;
@@ -225,7 +229,7 @@ int weir_page_verdict(struct weir_page_out *page)
     const struct weir_page_run *run = page->run;
     char *text = NULL;
     size_t size = 0;
-    if (!run->report)
+    if (!run->report && !run->plain)
         return 0;
     struct summary *s = calloc(1, sizeof *s);
     FILE *lines = s ? open_memstream(&text, &size) : NULL;
@@ -234,7 +238,9 @@ int weir_page_verdict(struct weir_page_out *page)
         return -ENOMEM;
     }
     summarise(s, run);
-    if (run->watch)
+    if (run->plain)
+        weir_plain_verdict_lines(lines, run->plain);
+    else if (run->watch)
         weir_watch_verdict_lines(lines, &s->watch, run->watch);
     else
         weir_verdict_lines(lines, &s->of, run->report);

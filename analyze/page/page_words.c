@@ -63,6 +63,7 @@ static const char *const words[WEIR_WORDS][2] = {
                               "各 rank 的一个步骤：斜线为等待数据，其余为实心。"},
     [WEIR_WORD_HOST] = {"host", "主机"},
     [WEIR_WORD_STEP] = {"step", "步骤"},
+    [WEIR_WORD_EXAMPLE] = {"published example", "公开示例"},
 };
 
 const char *weir_word(enum weir_word word, enum weir_lang lang)

@@ -56,6 +56,7 @@ enum weir_word {
     WEIR_WORD_RANKS_NOTE,
     WEIR_WORD_HOST,
     WEIR_WORD_STEP,
+    WEIR_WORD_EXAMPLE,
     WEIR_WORDS
 };
 

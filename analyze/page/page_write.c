@@ -88,6 +88,7 @@ static int put_sections(struct weir_page_out *page)
         return rc;
     weir_page_over_time(page);
     weir_page_stages(page);
+    weir_page_shares(page);
     weir_page_latency(page);
     weir_page_threads(page);
     rc = weir_page_timeline(page);

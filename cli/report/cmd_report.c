@@ -32,7 +32,9 @@ static const struct weir_opt report_opts[] = {
     {"wide", WEIR_OPT_FLAG, FIELD(wide), NULL, NULL, "all columns and rows of the tables, and no wrapping"},
     {"html", WEIR_OPT_TEXT, FIELD(html), "FILE.html", NULL, "the same as a web page that needs no network",
      .path = WEIR_PATH_WRITE,
-     .details = "For logs of weir run, weir train and weir.watch; the logs of all ranks make one page."},
+     .details =
+         "For logs of weir run, weir train and weir.watch, and plain logs with stage tables; the logs of all ranks "
+         "make one page."},
     {"sort-by", WEIR_OPT_TEXT, FIELD(sort_by), "KEY", "self_cpu_time_total", "sort key of the averages",
      .topic = "Traces", .details = "The keys are those of torch.profiler."},
     {"row-limit", WEIR_OPT_INT, FIELD(row_limit), "N", "auto", "rows of the averages; -1: all", -1, 1e9, true,

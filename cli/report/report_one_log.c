@@ -133,7 +133,7 @@ static int keep_totals(struct run_part *part, const struct weir_loader_report *r
                                       .final = report->final,
                                       .after_epoch = -1,
                                       .closed = true};
-    int code = weir_totals_begin(&part->totals, &table);
+    int code = weir_totals_begin_table(&part->totals, &table);
     for (int i = 0; i < report->prof.n_rows && code == 0; i++)
         code = add_row(&part->totals, &report->prof.rows[i]);
     for (int i = 0; i < report->gpu.n_rows && code == 0; i++)

@@ -101,6 +101,31 @@ static int count(const char *in, const char *what)
     "{\"name\":\"" name "\",\"kind\":\"work\",\"side\":\"worker\",\"count\":9,\"total_s\":1,\"self_s\":1,"             \
     "\"mean_s\":0.1,\"min_s\":0.01,\"p50_s\":0.1,\"p90_s\":0.2,\"p99_s\":0.3,\"max_s\":0.4,\"share\":" share "}"
 
+#define PLAIN_ROW(name, total) name " | 总计: " total "s | 调用: 9次 | 平均: 1.00ms\n"
+#define PLAIN                                                                                                          \
+    "⏱️  性能分析统计\n" PLAIN_ROW("03_read_images_total", "12.00") PLAIN_ROW("03b_image_decode", "11.00")   \
+        PLAIN_ROW("20_train_forward_pass", "8.00") PLAIN_ROW("21_backward", "6.00") PLAIN_ROW(HOSTILE, "1.00")
+
+Test(page, a_plain_log_has_its_verdict_and_shares)
+{
+    const char *page = page_of("Epoch 1/2 总耗时: 15.00s\nEpoch 2/2 总耗时: 16.00s\n" PLAIN, WEIR_LANG_EN, 0);
+    static const char *const wanted[] = {
+        "Cannot tell whether training waits for data",
+        "the 40 % rule: decoding is 92 % of a sample&#39;s time",
+        "<tr><th scope=\"row\">forward pass</th><td>26 % of the loop&#39;s time (20_train_forward_pass, 8.00s): a "
+        "smaller",
+        "one published example (4 cameras, batch_size 4, chunk_size 20)",
+        "<td>40-50 %</td>",
+        "Over time",
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        cr_expect(strstr(page, wanted[i]), "wanted: %s\n%s", wanted[i], page);
+    cr_expect_eq(count(page, "<script"), 1, "only the page's own script");
+    cr_expect_eq(count(page, "<img"), 0);
+    page_of(PLAIN, WEIR_LANG_ZH, 0);
+    page_of("Epoch 1/2 总耗时: 15.00s\n", WEIR_LANG_EN, -ENODATA);
+}
+
 Test(page, a_hostile_log_adds_no_markup)
 {
     const char *page = page_of(

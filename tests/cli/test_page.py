@@ -93,6 +93,18 @@ def open_in_browser(program, pages):
     subprocess.run([CLIENTS, ROOT / "tests/clients/page_check.py", *pages, "bench.html"], check=True)
 
 
+def check_plain_log(program, work):
+    """A plain log with stage tables has a page with the lines of its report."""
+    rows = "".join(f"{name} | 总计: {total}s | 调用: 9次 | 平均: 1.00ms\n" for name, total in
+                   (("03b_image_decode", 8), ("20_train_forward_pass", 60), ("21_backward", 20)))
+    (work / "act.log").write_text("⏱️  性能分析统计\n" + rows)
+    report = weir(program, "report", "act.log", "--html", "act.html", "--wide").stdout
+    page = (work / "act.html").read_text()
+    advice = next(line for line in report.splitlines() if "hidden_dim" in line)
+    assert advice.split("  ")[-1].strip() in page, (advice, page)
+    check_policy(page)
+
+
 def check_refusals(program, work):
     log = (work / "run.jsonl").read_text()
     assert "same file" in weir(program, "report", "run.jsonl", "--html", "run.jsonl", status=2).stderr
@@ -109,6 +121,7 @@ def main():
         work = pathlib.Path(folder)
         os.chdir(work)
         pages = [check_run(program, work), check_ranks(program, work), check_comparison(program, work)]
+        check_plain_log(program, work)
         check_refusals(program, work)
         if browser:
             open_in_browser(program, pages)
