@@ -154,14 +154,11 @@ static void print_steps(FILE *out, const struct result *r)
 
 static void print_averages(FILE *out, const struct result *r, const struct weir_averages_table *table)
 {
-    weir_averages_print(out, r->averages, table);
-    size_t rows = 0;
-    for (size_t i = 0; i < r->averages->n_rows; i++)
-        rows += !table->top_level || !r->averages->rows[i].nested;
+    size_t left_out = weir_averages_print(out, r->averages, table);
     if (r->averages->n_rows == 0)
         fprintf(out, "no operators, stages or kernels in this trace\n");
-    else if (table->row_limit >= 0 && rows > (size_t)table->row_limit)
-        fprintf(out, "%zu more rows: --row-limit -1\n", rows - (size_t)table->row_limit);
+    else if (left_out > 0)
+        fprintf(out, "%zu more rows: --row-limit -1\n", left_out);
     if (r->trace->forks)
         weir_wrap_print(out,
                         "jit.fork: an operator that waits for a fork can end on another thread, but the trace does not "

@@ -73,6 +73,7 @@ struct weir_event {
     uint32_t correlation;  /* links a runtime call to its device event; 0 = none */
     uint8_t kind, cat;     /* enum weir_event_kind, enum weir_cat */
     bool unfinished;       /* the event had not ended when the window closed */
+    bool wait;             /* a stage's wait, not work; the averages list it apart */
     bool stage;            /* work of a stage; on a GPU's streams it is drawn as an annotation */
     union {
         double value; /* value of a counter */
@@ -175,8 +176,10 @@ struct weir_averages_row {
     bool device;     /* ran on a device, so the CPU columns are 0 */
     bool annotation; /* user_annotation or gpu_user_annotation */
     bool nested;     /* the row's first call was inside another range, so it is not a top-level row */
+    bool wait;       /* waits of a stage of Weir's, so not part of the table's shares */
     uint64_t count;
     int64_t cpu_ns, self_cpu_ns, device_ns, self_device_ns;
+    int64_t work_ns; /* cpu_ns without the waits inside */
     int64_t cpu_bytes, self_cpu_bytes, device_bytes, self_device_bytes;
 };
 
@@ -184,7 +187,8 @@ struct weir_averages {
     struct weir_trace *trace; /* not owned; contains the strings */
     struct weir_averages_row *rows;
     size_t n_rows;
-    int64_t self_cpu_ns, self_device_ns; /* totals, for the percentages and the footer */
+    int64_t self_cpu_ns, self_device_ns; /* totals of all rows */
+    int64_t work_ns;                     /* self_cpu_ns without the waits: 100 % of the shares */
     bool has_device_time, has_memory, has_device_memory;
     struct weir_averages_config config;
 };
@@ -195,7 +199,7 @@ void weir_averages_close(struct weir_averages **averages);
 
 struct weir_averages_table {
     const char *sort_by; /* torch's name of a column, such as "self_cpu_time_total"; NULL = unsorted */
-    int row_limit;       /* maximum number of rows; -1 = all */
+    int row_limit;       /* maximum number of rows, and of waits; -1 = all */
     bool top_level;      /* top_level_events_only: omit rows whose first call was inside another range */
     const char *header;  /* title above the table; NULL = none */
 };
@@ -203,8 +207,10 @@ struct weir_averages_table {
 /* Returns 0 if sort_by is a known column, else -EINVAL with an error that lists the columns. */
 int weir_averages_check_sort(const char *sort_by, struct weir_err *err);
 
-void weir_averages_print(FILE *out, const struct weir_averages *averages, const struct weir_averages_table *table);
-/* Writes an array with one object per row, in ns and bytes, into the open array or object. */
+/* Prints the rows of work, whose shares add up to 100 %, then the waits, the longest first. Returns the number of rows
+ * that row_limit left out. */
+size_t weir_averages_print(FILE *out, const struct weir_averages *averages, const struct weir_averages_table *table);
+/* Writes an array with one object per row, in the same order, in ns and bytes, into the open array or object. */
 void weir_averages_json(struct weir_json *json, const char *key, const struct weir_averages *averages,
                         const struct weir_averages_table *table);
 

@@ -62,7 +62,8 @@ static bool name_range(struct build *b, struct weir_event *event, weir_name name
     if (stage->kind == WEIR_KIND_LOOP)
         return false;
     event->cat = stage->consumer || b->how->worker_ops ? WEIR_CAT_CPU_OP : WEIR_CAT_LOADER_STAGE;
-    event->stage = stage->kind != WEIR_KIND_WAIT;
+    event->wait = stage->kind == WEIR_KIND_WAIT;
+    event->stage = !event->wait;
     if (stage->data_wait) /* an operator, because TensorBoard's plugin ignores a user_annotation with this name */
         event->name = b->data_wait;
     return true;

@@ -12,10 +12,11 @@ struct node {
     uint64_t id, linked; /* id: the node's own number; linked: number of the operator that launched it */
     weir_text_id name;   /* ProfilerStep#7 becomes ProfilerStep* */
     uint32_t event, track;
-    bool device, annotation, runtime, gone;
+    bool device, annotation, runtime, wait, gone;
     bool hidden; /* no row in the table */
     int32_t parent, first_child, last_child, next_sibling, n_children;
     int64_t kernel_ns, device_ns, child_cpu_ns, child_device_ns;
+    int64_t wait_ns;                  /* waits inside, its own included */
     int64_t covered_ns;               /* end of the time that children cover so far */
     int64_t bytes[2], child_bytes[2]; /* on the CPU, on devices */
 };
@@ -120,6 +121,7 @@ static void add_node(struct job *job, uint32_t index, const struct weir_event *e
         .annotation = cat == WEIR_CAT_USER_ANNOTATION || shadow,
         .hidden = cat == WEIR_CAT_PYTHON_FUNCTION && job->trace->python_frames == WEIR_PYTHON_HIDDEN,
         .runtime = runtime,
+        .wait = event->wait && !device,
     };
 }
 
@@ -425,10 +427,13 @@ static void sum_children(struct job *job)
         node->device_ns = node->device ? node->end_ns - node->start_ns : node->kernel_ns;
         if (!node->device)
             add(&node->device_ns, node->child_device_ns);
+        if (node->wait)
+            add(&node->wait_ns, minus(node->end_ns - node->start_ns, node->child_cpu_ns));
         if (node->parent == NONE)
             continue;
         struct node *parent = &job->nodes[node->parent];
         add(&parent->child_device_ns, node->device_ns);
+        add(&parent->wait_ns, node->wait_ns);
         for (int d = 0; d < 2; d++)
             add(&parent->child_bytes[d], node->bytes[d]);
     }
@@ -450,7 +455,7 @@ static weir_text_id stack_prefix(struct job *job, weir_text_id stack, int frames
 static bool same_row(const struct weir_averages_row *a, const struct weir_averages_row *b)
 {
     return a->name == b->name && a->shapes == b->shapes && a->stack == b->stack && a->device == b->device &&
-           a->annotation == b->annotation;
+           a->annotation == b->annotation && a->wait == b->wait;
 }
 
 static uint32_t row_hash(const struct weir_averages_row *row)
@@ -485,6 +490,7 @@ static void add_to_row(struct weir_averages_row *row, const struct node *node)
         return;
     add(&row->cpu_ns, ns);
     add(&row->self_cpu_ns, minus(ns, node->child_cpu_ns));
+    add(&row->work_ns, minus(ns, node->wait_ns));
     add(&row->cpu_bytes, node->bytes[0]);
     add(&row->self_cpu_bytes, minus(node->bytes[0], node->child_bytes[0]));
     add(&row->device_bytes, node->bytes[1]);
@@ -511,6 +517,7 @@ static int make_rows(struct job *job, struct weir_averages *out)
                                         .shapes = job->config->by_shape ? event->shapes : 0,
                                         .device = node->device,
                                         .annotation = node->annotation,
+                                        .wait = node->wait,
                                         .nested = node->parent != NONE};
         if (job->config->by_stack > 0 && event->stack)
             key.stack = stack_prefix(job, event->stack, job->config->by_stack);
@@ -526,6 +533,8 @@ static void sum_rows(const struct job *job, struct weir_averages *out)
     for (size_t i = 0; i < out->n_rows; i++) {
         const struct weir_averages_row *row = &out->rows[i];
         add(&out->self_cpu_ns, row->self_cpu_ns);
+        if (!row->wait)
+            add(&out->work_ns, row->self_cpu_ns);
         if (row->device && !row->annotation)
             add(&out->self_device_ns, row->self_device_ns);
         out->has_device_time |= row->self_device_ns > 0;

@@ -72,26 +72,34 @@ static int by_value(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row; /* otherwise in their original order */
 }
 
-/* Returns the rows to print, in order, and their number in *n. The caller frees them. */
-static struct place *ordered(const struct weir_averages *averages, const struct weir_averages_table *table, size_t *n)
+/* Rows to print, in order. The caller frees the places, which are NULL without memory. */
+struct places {
+    struct place *places;
+    size_t n, left_out; /* left_out: by the row limit */
+};
+
+/* Returns the rows of work in the table's order, or the waits, the longest first. */
+static struct places ordered(const struct weir_averages *averages, const struct weir_averages_table *table, bool waits)
 {
-    struct place *places = malloc((averages->n_rows + 1) * sizeof *places);
-    const struct key *key = table->sort_by ? find_key(table->sort_by) : NULL;
-    *n = 0;
-    if (!places)
-        return NULL;
-    for (size_t i = 0; i < averages->n_rows; i++) {
+    struct places to = {.places = malloc((averages->n_rows + 1) * sizeof *to.places)};
+    const char *sort_by = waits ? "self_cpu_time_total" : table->sort_by;
+    const struct key *key = sort_by ? find_key(sort_by) : NULL;
+    for (size_t i = 0; i < averages->n_rows && to.places; i++) {
         const struct weir_averages_row *row = &averages->rows[i];
         int64_t value = 0;
+        if (row->wait != waits || (table->top_level && row->nested))
+            continue;
         if (key)
             memcpy(&value, (const char *)row + key->offset, sizeof value);
-        places[i] = (struct place){row, key && key->mean ? (double)value / (double)row->count : (double)value};
+        to.places[to.n++] = (struct place){row, key && key->mean ? (double)value / (double)row->count : (double)value};
     }
-    qsort(places, averages->n_rows, sizeof *places, by_value);
-    for (size_t i = 0; i < averages->n_rows && (table->row_limit < 0 || *n < (size_t)table->row_limit); i++)
-        if (!table->top_level || !places[i].row->nested)
-            places[(*n)++] = places[i];
-    return places;
+    if (to.n > 0)
+        qsort(to.places, to.n, sizeof *to.places, by_value);
+    if (table->row_limit >= 0 && to.n > (size_t)table->row_limit) {
+        to.left_out = to.n - (size_t)table->row_limit;
+        to.n = (size_t)table->row_limit;
+    }
+    return to;
 }
 
 /* ---- cells ---- */
@@ -227,6 +235,8 @@ static void plan_columns(struct print *p)
     static const char *const device[] = {"Self CUDA", "Self CUDA %", "CUDA total", "CUDA time avg"};
     int name = 0, shapes = 0;
     for (size_t i = 0; i < a->n_rows; i++) {
+        if (a->rows[i].wait)
+            continue;
         int n = characters(weir_trace_text(a->trace, a->rows[i].name));
         int s = characters(shapes_of(a, &a->rows[i]));
         name = n > name ? n : name;
@@ -271,9 +281,9 @@ static int format_numbers(char cells[COLUMNS_MAX][64], const struct weir_average
                           const struct weir_averages_row *row)
 {
     int n = 0;
-    put_share(cells[n++], 64, row->self_cpu_ns, a->self_cpu_ns);
+    put_share(cells[n++], 64, row->self_cpu_ns, a->work_ns);
     put_time(cells[n++], 64, (double)row->self_cpu_ns);
-    put_share(cells[n++], 64, row->cpu_ns, a->self_cpu_ns);
+    put_share(cells[n++], 64, row->work_ns, a->work_ns);
     put_time(cells[n++], 64, (double)row->cpu_ns);
     put_time(cells[n++], 64, (double)row->cpu_ns / (double)row->count);
     if (a->has_device_time) {
@@ -350,7 +360,7 @@ static void print_row(struct print *p, const struct weir_averages_row *row)
         fputc('\n', p->out);
 }
 
-static void print_whole(struct print *p, const struct weir_averages_table *table, const struct place *rows, size_t n)
+static void print_whole(struct print *p, const struct weir_averages_table *table, const struct places *rows)
 {
     if (table->header)
         print_line(p, table->header);
@@ -361,8 +371,8 @@ static void print_whole(struct print *p, const struct weir_averages_table *table
         print_cell(p, i, p->columns[i].title);
     fputc('\n', p->out);
     print_rule(p);
-    for (size_t i = 0; i < n; i++)
-        print_row(p, rows[i].row);
+    for (size_t i = 0; i < rows->n; i++)
+        print_row(p, rows->places[i].row);
     print_rule(p);
 }
 
@@ -416,8 +426,7 @@ static void add_row(struct weir_table *table, const struct print *p, const struc
     }
 }
 
-static void print_fitted(const struct print *p, const struct weir_averages_table *table, const struct place *rows,
-                         size_t n)
+static void print_fitted(const struct print *p, const struct weir_averages_table *table, const struct places *rows)
 {
     struct weir_column columns[COLUMNS_MAX];
     struct weir_table fitted;
@@ -435,32 +444,62 @@ static void print_fitted(const struct print *p, const struct weir_averages_table
     if (table->top_level)
         fputs(TOP_LEVEL "\n", p->out);
     weir_table_open(&fitted, columns, p->n);
-    for (size_t i = 0; i < n; i++)
-        add_row(&fitted, p, rows[i].row);
+    for (size_t i = 0; i < rows->n; i++)
+        add_row(&fitted, p, rows->places[i].row);
     weir_table_print(p->out, &fitted);
 }
 
-void weir_averages_print(FILE *out, const struct weir_averages *averages, const struct weir_averages_table *table)
+static void print_totals(FILE *out, const struct weir_averages *averages)
 {
-    struct print p = {.out = out, .averages = averages};
     char total[64];
-    size_t n;
-    struct place *rows = ordered(averages, table, &n);
-    if (!rows || averages->n_rows == 0) {
-        free(rows);
-        return;
-    }
-    plan_columns(&p);
-    if (weir_terminal_folds())
-        print_fitted(&p, table, rows, n);
-    else
-        print_whole(&p, table, rows, n);
-    put_time(total, sizeof total, (double)averages->self_cpu_ns);
+    put_time(total, sizeof total, (double)averages->work_ns);
     fprintf(out, "Self CPU time total: %s\n", total);
     put_time(total, sizeof total, (double)averages->self_device_ns);
     if (averages->has_device_time)
         fprintf(out, "Self CUDA time total: %s\n", total);
-    free(rows);
+}
+
+/* Waits, of all threads, in a list below the table: in the table they would lead it, although nothing needs to become
+ * faster while a worker waits for a free slot. */
+static void print_waits(FILE *out, const struct weir_averages *averages, const struct places *waits)
+{
+    static const struct weir_column columns[] = {{"waiting, not in the shares", .left = true, .shrink_to = NAME_LEAST},
+                                                 {.heading = "total"},
+                                                 {.heading = "avg"},
+                                                 {.heading = "# of Calls"}};
+    struct weir_table table;
+    char cell[64];
+    if (waits->n == 0)
+        return;
+    weir_table_open(&table, columns, 4);
+    for (size_t i = 0; i < waits->n; i++) {
+        const struct weir_averages_row *row = waits->places[i].row;
+        add_text(&table, weir_trace_text(averages->trace, row->name));
+        put_time(cell, sizeof cell, (double)row->self_cpu_ns);
+        weir_table_cell(&table, "%s", cell);
+        put_time(cell, sizeof cell, (double)row->self_cpu_ns / (double)row->count);
+        weir_table_cell(&table, "%s", cell);
+        weir_table_cell(&table, "%" PRIu64, row->count);
+    }
+    weir_table_print(out, &table);
+}
+
+size_t weir_averages_print(FILE *out, const struct weir_averages *averages, const struct weir_averages_table *table)
+{
+    struct print p = {.out = out, .averages = averages};
+    struct places rows = ordered(averages, table, false), waits = ordered(averages, table, true);
+    if (rows.places && waits.places && averages->n_rows > 0) {
+        plan_columns(&p);
+        if (weir_terminal_folds())
+            print_fitted(&p, table, &rows);
+        else
+            print_whole(&p, table, &rows);
+        print_totals(out, averages);
+        print_waits(out, averages, &waits);
+    }
+    free(rows.places);
+    free(waits.places);
+    return rows.left_out + waits.left_out;
 }
 
 /* ---- JSON ---- */
@@ -471,6 +510,7 @@ static void row_json(struct weir_json *json, const struct weir_averages *average
     weir_json_text(json, "name", weir_trace_text(averages->trace, row->name));
     weir_json_bool(json, "device", row->device);
     weir_json_bool(json, "annotation", row->annotation);
+    weir_json_bool(json, "wait", row->wait);
     weir_json_bool(json, "top_level", !row->nested);
     if (averages->config.by_shape)
         weir_json_text(json, "shapes", shapes_of(averages, row));
@@ -491,11 +531,12 @@ static void row_json(struct weir_json *json, const struct weir_averages *average
 void weir_averages_json(struct weir_json *json, const char *key, const struct weir_averages *averages,
                         const struct weir_averages_table *table)
 {
-    size_t n;
-    struct place *rows = ordered(averages, table, &n);
     weir_json_array(json, key);
-    for (size_t i = 0; i < n; i++)
-        row_json(json, averages, rows[i].row);
+    for (int waits = 0; waits < 2; waits++) {
+        struct places rows = ordered(averages, table, waits);
+        for (size_t i = 0; i < rows.n; i++)
+            row_json(json, averages, rows.places[i].row);
+        free(rows.places);
+    }
     weir_json_end(json, ']');
-    free(rows);
 }

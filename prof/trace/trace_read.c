@@ -206,6 +206,7 @@ static int read_range(struct read *r, const json_t *json)
     event.external_id = (uint64_t)get_integer(args, "External id");
     event.correlation = (uint32_t)get_integer(args, "correlation");
     event.item = (uint64_t)get_integer(args, "item");
+    event.wait = get_integer(args, "wait") == 1;
     event.shapes = intern_shapes(r, args);
     event.types = intern_list(r, args, "Input type");
     event.stack = intern_text(r, args, "Call stack");

@@ -178,6 +178,8 @@ static void all_args(struct writer *w, const struct weir_event *event)
     linked_args(w, &args, event);
     if (event->args)
         json_arg(&args, "", text(w, event->args));
+    if (event->wait)
+        number_arg(&args, "\"wait\":", 1);
     if (event->unfinished)
         next_arg(&args, "\"finished\": \"false\"");
     end_args(&args);

@@ -266,6 +266,25 @@ class Texts(unittest.TestCase):
         piped_rows = re.findall(r"(?m)^(\S+) +\d+\.\d\d% ", piped("report", trace, COLUMNS="300"))
         self.assertEqual(piped_rows, re.findall(r"(?m)^ *(\S+) +\d+\.\d\d% ", wide))
 
+    def test_waits_stand_apart_from_the_operations(self):
+        folder = os.path.join(self.work.name, "waits")
+        options = "--num-epochs 8 --batch-size 2 --num-workers 2 --step-ms 20 --schedule active=6,repeat=1 --profile".split()
+        run = piped("run", self.data, *options, folder)
+        (path,) = glob.glob(f"{folder}/*.json.gz")
+        for text in (run, piped("report", path), piped("report", path, "--wide")):
+            table, waits = re.search(r"(?m)^ *Name .*\n((?:.+\n)+)Self CPU time total: .*\n(?:waiting.*\n)((?:\S.*\n)+)",
+                                     text).groups()
+            names, shares = zip(*re.findall(r"(?m)^ *(\S+) +(\d+\.\d\d)% ", table))
+            self.assertAlmostEqual(sum(map(float, shares)), 100, delta=0.005 * len(shares) + 0.01)
+            self.assertFalse([name for name in names if "wait" in name or "WeirLoader.__next__" in name], table)
+            rows = re.findall(r"(?m)^(\S+) +(\S+) +(\S+) +(\d+)$", waits)
+            self.assertIn("09_wait_for_slot", [name for name, *_ in rows], waits)
+            self.assertTrue(any("WeirLoader.__next__" in name for name, *_ in rows), waits)
+        (trace,) = json.loads(piped("report", path, "--json"))["traces"]
+        waits = [row["wait"] for row in trace["averages"]]
+        self.assertEqual(waits, sorted(waits), "the waits come after the work")
+        self.assertEqual({row["name"] for row in trace["averages"] if row["wait"]}, {name for name, *_ in rows})
+
     def test_shapes_and_stacks_of_averages(self):
         shapes, stacks = self.trace_with_shapes(), self.record("--with-stack")
         for options in ([shapes, "--group-by-input-shape"], [stacks, "--group-by-stack", "3"],

@@ -188,12 +188,13 @@ Test(trace_write, an_operator_byte_by_byte)
     event->stack = fixture_text(trace, "loader.c(120): decode;main.c(10): main");
     event->args = fixture_text(trace, "\"file\": 3");
     event->unfinished = true;
+    event->wait = true;
     char *text = written(trace);
     expect_line(text,
                 "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"decode_jpeg\",\"pid\":4242,\"tid\":4242,\"ts\":20.007,"
                 "\"dur\":1500.125,\"args\":{\"External id\":103,\"item\":9,\"Input type\":[\"unsigned char\"],"
                 "\"Input Dims\":[[224, 224, 3]],\"Call stack\":\"loader.c(120): decode;main.c(10): main\","
-                "\"file\": 3,\"finished\": \"false\"}},\n");
+                "\"file\": 3,\"wait\":1,\"finished\": \"false\"}},\n");
     expect_line(text, "\"args\":{\"Op count\":1}");
     json_decref(parsed(text));
 }
