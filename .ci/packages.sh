@@ -13,7 +13,7 @@ bench=(libturbojpeg0-dev)
 # fio for the disk, FFmpeg's libraries for SPDL's decoder
 peers=(python3 python3-venv fio libavdevice59)
 ci=(git g++ ccache clang clang-format libclang-rt-dev llvm shellcheck groff-base zsh
-    chromium python3-venv python3-torch)
+    chromium python3-venv python3-torch python3-torchvision)
 
 case "${1:-build}" in
 build) wanted=("${build[@]}") ;;

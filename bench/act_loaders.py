@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares loaders that feed ACT (examples/imitate_episodes.py), interleaved in one process: weir.Loader, h5py with
+"""Compares loaders that feed ACT (weir.examples.imitate_episodes), interleaved in one process: weir.Loader, h5py with
 DataLoader, and SPDL if installed. A trial is a warm-up and then steps for --seconds. "resident" reuses one batch in
 device memory and so measures the step alone. Prints steps/s (median, min, max of the trials), the ratio to resident,
 the percentage of time that the host waits for a batch or copies it, and the percentage of time that the threads of the
@@ -14,7 +14,6 @@ Sides: weir (weir.Loader with batches on the device), weir-cpu (uint8 on the CPU
 import argparse
 import contextlib
 import glob
-import importlib.util
 import itertools
 import json
 import os
@@ -28,16 +27,10 @@ import types
 os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # before the first use of torch.cuda (docs/python.md)
 import torch
 import weir
+from weir.examples import imitate_episodes as act
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIDES = ("h5py", "resident", "weir", "weir-cpu", "spdl")  # h5py first: its workers are forked
-
-
-def load_example():
-    spec = importlib.util.spec_from_file_location("imitate_episodes", os.path.join(HERE, "../examples/imitate_episodes.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def forever(loader):
@@ -50,18 +43,18 @@ def weir_options(o):
             "world_size": 1, "drop_last": True}
 
 
-def weir_side(act, o):
+def weir_side(o):
     return forever(weir.Loader(o.data, device=o.device, dtype="float32", **weir_options(o)))
 
 
-def weir_cpu_side(act, o):
+def weir_cpu_side(o):
     loader = weir.Loader(o.data, dtype="uint8", **weir_options(o))
     for batch in forever(loader):
         batch = act.on_device(batch, o)
         yield batch._replace(image=batch.image.float() / 255)
 
 
-def h5py_side(act, o):
+def h5py_side(o):
     options = types.SimpleNamespace(
         data=o.data, train_split=1, seed=0, max_batches=0, chunk_size=o.chunk_size, image_size=None, cameras=None,
         batch_size=o.batch_size, num_workers=o.workers, device=o.device)
@@ -69,7 +62,7 @@ def h5py_side(act, o):
     return (act.on_device(batch, o) for batch in forever(loader) if len(batch.qpos) == o.batch_size)
 
 
-def spdl_side(act, o):
+def spdl_side(o):
     sys.path.insert(0, os.path.join(HERE, "peers"))
     import spdl_loader
     batches = spdl_loader.make({"data": o.data, "chunk_size": o.chunk_size, "batch_size": o.batch_size, "decoder": "cv2",
@@ -81,19 +74,19 @@ def spdl_side(act, o):
         yield batch._replace(image=batch.image.permute(0, 1, 4, 2, 3).float() / 255)
 
 
-def resident_side(act, o):
+def resident_side(o):
     with weir.Loader(o.data, **weir_options(o)) as loader:
         batch = act.on_device(next(iter(loader)), o)
     return itertools.repeat(weir.Act(*(tensor.clone() for tensor in batch)))
 
 
-def open_sides(act, o):
+def open_sides(o):
     """{name: endless batches}. Prints one line for each side that cannot be opened, and omits it."""
     makers = {"resident": resident_side, "weir": weir_side, "weir-cpu": weir_cpu_side, "h5py": h5py_side, "spdl": spdl_side}
     opened = {}
     for name in o.sides:
         try:
-            batches = iter(makers[name](act, o))
+            batches = iter(makers[name](o))
             shapes = [tuple(tensor.shape) for tensor in next(batches)]
         except (ImportError, RuntimeError, OSError, ValueError) as error:
             print(f"{name}: left out: {(str(error) or type(error).__name__).splitlines()[0]}", flush=True)
@@ -115,11 +108,11 @@ def core_wait_s():
 
 
 class Trainer:
-    def __init__(self, act, o):
+    def __init__(self, o):
         torch.manual_seed(0)
-        options = types.SimpleNamespace(**vars(o), backbone="small")
-        batch = next(iter(resident_side(act, o)))
-        self.policy = act.ACT(batch.qpos.shape[1], batch.action.shape[2], options).to(o.device)
+        batch = next(iter(resident_side(o)))
+        self.policy = act.ACT(batch.qpos.shape[1], batch.action.shape[2], hidden_dim=o.hidden_dim,
+                              dim_feedforward=o.dim_feedforward, chunk_size=o.chunk_size).to(o.device)
         self.optimizer = torch.optim.AdamW(self.policy.parameters(), lr=1e-5)
         self.o, self.cuda, self.before = o, o.device.type == "cuda", None
 
@@ -212,10 +205,10 @@ def report(o, turns):
                        "machine": machine, "turns": turns}, file, indent=1)
 
 
-def measure(act, o):
+def measure(o):
     began = time.monotonic()
-    trainer = Trainer(act, o)
-    sides = open_sides(act, o)
+    trainer = Trainer(o)
+    sides = open_sides(o)
     with weir.Loader(o.data) as loader:
         o.n_cameras = len(loader.dataset.cameras)
     turns = {name: [] for name in sides}
@@ -240,7 +233,7 @@ def main():
               f"batch {o.batch_size}", flush=True)
         # avoids the legacy default stream, which blocks other streams
         with torch.cuda.stream(torch.cuda.Stream()) if cuda else contextlib.nullcontext():
-            measure(load_example(), o)
+            measure(o)
 
 
 if __name__ == "__main__":

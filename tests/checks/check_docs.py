@@ -18,8 +18,8 @@ README_BYTES = 10 * 1024
 USER_PAGES_BYTES = 120 * 1024
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../cmake/Extras.cmake"), encoding="utf-8") as f:
     EXTRAS = re.search(r"foreach\(extra (.*)\)", f.read())[1].split()
-# The reader's file; options of srun, torchrun, TensorBoard, imitate_episodes.py and training scripts
-FOREIGN = {"loop.c", "--cpus-per-task", "--nproc-per-node", "--ntasks-per-node", "--no-python", "--logdir", "--loader", "--ckpt_dir", "--resume", "--lr"}
+# The reader's file; options of srun, torchrun, TensorBoard and training scripts
+FOREIGN = {"loop.c", "--cpus-per-task", "--nproc-per-node", "--ntasks-per-node", "--no-python", "--logdir", "--lr"}
 failed = 0
 
 
@@ -90,6 +90,9 @@ def check_names(source, texts, weir):
                     for command in set(re.findall(r"^  ([a-z]+) ", commands, re.M)) - {"help"})
     with open(os.path.join(source, "python/weir/_watch_main.py"), encoding="utf-8") as file:
         known += re.search(r'^HELP = """(.*?)^"""', file.read(), re.M | re.S)[1]  # python -m weir watch
+    with open(os.path.join(source, "python/weir/examples/imitate_episodes.py"), encoding="utf-8") as file:
+        for typed, refused in re.findall(r'"--(\w+)"|"(\w+)": (?:[A-Z]|")', file.read()):
+            known += f" --{(typed or refused).replace('_', '-')} "
     deleted = [extra for extra in EXTRAS if is_deleted(source, f"extras/{extra}")]
     for page, text in texts.items():
         text = re.sub("|".join(rf".*weir {extra}\b.*" for extra in deleted), "", text) if deleted else text

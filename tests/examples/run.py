@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests examples/imitate_episodes.py, examples/with_*.py, examples/log_metrics.py and examples/grafana.json. Uses
+"""Tests weir.examples, examples/with_*.py, examples/log_metrics.py and examples/grafana.json. Uses
 build/examples-venv (setup.sh) if it exists; otherwise skips the tests that need it. PYTHONPATH contains the Python package, WEIR_PROGRAM is the program. Exit status
 77: no torch."""
 import importlib.util

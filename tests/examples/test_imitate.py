@@ -1,48 +1,57 @@
-"""examples/imitate_episodes.py: ACT's command line, both loaders, the tables, resuming, errors."""
+"""weir.examples.imitate_episodes: ACT's command line, the policy's options, both loaders, the tables, resuming, errors."""
+import contextlib
 import importlib.util
+import io
 import json
 import os
 import pickle
 import re
 import subprocess
 import sys
+import types
 import unittest
+import unittest.mock
 
 import common
 import numpy as np
 import torch
 import weir
+from weir.examples import act_policy, imitate_episodes
 
-SCRIPT = os.path.join(os.environ["WEIR_SOURCE"], "examples", "imitate_episodes.py")
-HAS_CV2 = importlib.util.find_spec("cv2") is not None
+MODULE = "weir.examples.imitate_episodes"
+HAS_CV2, HAS_TORCHVISION = (importlib.util.find_spec(name) is not None for name in ("cv2", "torchvision"))
 SMALL = ["--hidden_dim", "16", "--dim_feedforward", "32", "--chunk_size", "4", "--batch_size", "2", "--device", "cpu"]
 STEP = ["08_wait_for_data", "20_train_forward_pass", "21_backward", "22_optimizer_step"]
-
-
-def load_script():
-    spec = importlib.util.spec_from_file_location("imitate_episodes", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class Imitate(common.Data):
     SYNTH = ["--format", "astrobench", "--episodes", "3", "--steps", "6", "--size", "32x24"]
 
     def run_script(self, *arguments, status=0, **environment):
-        done = subprocess.run([sys.executable, SCRIPT, *arguments], text=True, capture_output=True,
+        done = subprocess.run([sys.executable, "-m", MODULE, *arguments], text=True, capture_output=True,
                               env={**os.environ, **environment}, cwd=self.work)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done
 
     def options(self, *arguments):
-        """(module, parsed options) for a command line."""
-        module, typed = load_script(), sys.argv
-        try:
-            sys.argv = ["imitate_episodes.py", *arguments]
-            return module, module.options()
-        finally:
-            sys.argv = typed
+        """Parsed options of a command line."""
+        with unittest.mock.patch.object(sys, "argv", [MODULE, *arguments]):
+            return imitate_episodes.options()[1]
+
+    def error(self, *arguments, status):
+        """What is printed for a command line that fails, run in this process."""
+        with unittest.mock.patch.object(sys, "argv", [MODULE, *arguments]), contextlib.redirect_stderr(io.StringIO()) as printed:
+            with self.assertRaises(SystemExit) as raised:
+                imitate_episodes.run()
+        code = raised.exception.code
+        message = code if isinstance(code, str) else ""
+        self.assertEqual(1 if message else code, status, printed.getvalue())
+        return printed.getvalue() + message
+
+    def policy(self, state_dim, *arguments):
+        o = self.options(*arguments)
+        torch.manual_seed(0)
+        return act_policy.ACT(state_dim, state_dim, **{name: getattr(o, name) for name in imitate_episodes.POLICY})
 
     @unittest.skipIf(torch.cuda.is_available(), "there is a GPU")
     def test_no_gpu(self):
@@ -51,10 +60,8 @@ class Imitate(common.Data):
 
     def test_no_cuda_module(self):
         """A GPU that torch can use but this build of weir cannot."""
-        code = ("import importlib.util, torch\n"
-                f"spec = importlib.util.spec_from_file_location('imitate_episodes', {SCRIPT!r})\n"
-                "module = importlib.util.module_from_spec(spec)\n"
-                "spec.loader.exec_module(module)\n"
+        code = ("import torch\n"
+                "from weir.examples import imitate_episodes as module\n"
                 "print(module.has_weir_cuda(torch.device('cuda')), module.has_weir_cuda(torch.device('cpu')))\n")
         done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True,
                               env={**os.environ, "WEIR_CUDA_MODULE": "/nowhere.so"})
@@ -66,9 +73,7 @@ class Imitate(common.Data):
         done = self.run_script(
             "--task_name", "data", "--ckpt_dir", ckpt, "--policy_class", "ACT", "--kl_weight", "10", "--chunk_size", "20",
             "--hidden_dim", "64", "--batch_size", "4", "--dim_feedforward", "128", "--num_epochs", "1", "--lr", "1e-5",
-            "--seed", "0", "--temporal_agg", "--onscreen_render", "--amp", "--lang", "zh", "--device", "cpu",
-            WEIR_DATASETS=self.work)
-        self.assertIn("not used by ACT: --temporal_agg, --onscreen_render\n", done.stderr)
+            "--seed", "0", "--amp", "--lang", "zh", "--device", "cpu", WEIR_DATASETS=self.work)
         self.assertIn("--amp is ignored: the CPU computes in float32\n", done.stderr)
         (epoch,) = [line for line in done.stdout.splitlines() if re.search("Epoch.*总耗时", line)]
         self.assertRegex(epoch, r"Epoch 1/1 总耗时: [\d.]+s \| 训练耗时: [\d.]+s \| 验证耗时: [\d.]+s \| .* \| 训练损失: [\d.]+ \| "
@@ -90,20 +95,144 @@ class Imitate(common.Data):
         with weir.Loader(self.data, train_split=0.9) as loader, open(os.path.join(ckpt, "dataset_stats.pkl"), "rb") as file:
             for name, values in pickle.load(file).items():
                 np.testing.assert_array_equal(values, np.float32(loader.dataset.statistics[name]))
-        module, (_, o) = self.options("--hidden_dim", "64", "--dim_feedforward", "128")
-        policy = module.ACT(28, 28, o).eval()
+        policy = self.policy(28, "--hidden_dim", "64", "--dim_feedforward", "128").eval()
         for name in ("policy_best.ckpt", "policy_last.ckpt"):
             policy.load_state_dict(torch.load(os.path.join(ckpt, name), weights_only=True))
         with torch.no_grad():
             actions, kl = policy(torch.rand(2, 4, 3, 24, 32), torch.rand(2, 28))
         self.assertEqual((tuple(actions.shape), float(kl)), ((2, 20, 28), 0))
 
+    def batch(self, seed=0):
+        torch.manual_seed(seed)
+        return weir.Act(torch.rand(2, 1, 3, 64, 64), torch.rand(2, 14), torch.rand(2, 4, 14),
+                        torch.tensor([[False, False, True, True], [False, True, True, True]]))
+
+    def gradients(self, *arguments):
+        """(gradients by name, bytes that the forward pass keeps for the backward pass), with dropout on."""
+        policy, kept = self.policy(14, *SMALL, *arguments), {}
+
+        def keep(tensor):
+            kept[tensor.data_ptr()] = tensor.numel() * tensor.element_size()
+            return tensor
+        torch.manual_seed(1)
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            loss = policy.loss(self.batch(), 10)
+        loss.backward()
+        return {name: p.grad for name, p in policy.named_parameters()}, sum(kept.values())
+
+    def check_grad_checkpoint(self, *arguments):
+        plain, kept = self.gradients(*arguments)
+        again, kept_again = self.gradients("--grad_checkpoint", *arguments)
+        self.assertEqual(plain.keys(), again.keys())
+        for name, gradient in plain.items():
+            torch.testing.assert_close(again[name], gradient, rtol=1e-4, atol=1e-6)
+        self.assertTrue(any(gradient is not None and bool(gradient.any()) for gradient in again.values()))
+        self.assertLess(kept_again, kept / 2)
+
+    def test_grad_checkpoint(self):
+        self.check_grad_checkpoint()
+        self.check_grad_checkpoint("--enc_layers", "2", "--dec_layers", "3", "--pre_norm", "--nheads", "4", "--dropout", "0.5")
+
+    def test_grad_accumulation(self):
+        """A step after k batches equals one step along the mean of their gradients."""
+        def training(*arguments):
+            o = self.options(*SMALL, "--lr", "1e-2", "--dropout", "0", *arguments)
+            o.weir_cuda = False
+            policy = self.policy(14, *SMALL, "--dropout", "0")
+            part = imitate_episodes.Training.__new__(imitate_episodes.Training)
+            part.__dict__.update(o=o, policy=policy, amp=contextlib.nullcontext(), profiler=None, pending=0)
+            part.optimizer = torch.optim.SGD(part.parameter_groups(), lr=o.lr)
+            return part
+        batches, seen, mean = [self.batch(seed) for seed in range(3)], training("--grad_accumulation", "3"), training()
+        before = {name: p.detach().clone() for name, p in seen.policy.named_parameters()}
+        torch.manual_seed(2)
+        for batch in batches:
+            self.assertTrue(all(torch.equal(before[name], p) for name, p in seen.policy.named_parameters()))
+            seen.train_step(batch)
+        torch.manual_seed(2)
+        (sum(mean.policy.loss(batch, 10) for batch in batches) / 3).backward()
+        mean.pending = 1
+        mean.optimizer_step()
+        for (name, p), expected in zip(seen.policy.named_parameters(), mean.policy.parameters()):
+            torch.testing.assert_close(p, expected, rtol=1e-4, atol=1e-6)
+        self.assertFalse(torch.equal(before["action.weight"], seen.policy.action.weight))
+
+    def test_steps_of_accumulation(self):
+        done = self.run_script(self.data, *SMALL, "--grad_accumulation", "4", "--max_batches", "6", "--lr_backbone", "1e-6")
+        self.assertRegex(done.stdout, r"(?m)^21_backward +consumer-work +6 ")
+        self.assertRegex(done.stdout, r"(?m)^22_optimizer_step +consumer-work +2 ")
+
+    def test_lr_backbone(self):
+        o = types.SimpleNamespace(policy=self.policy(14, *SMALL), o=self.options(*SMALL, "--lr_backbone", "0"))
+        groups = imitate_episodes.Training.parameter_groups(o)
+        self.assertEqual([group.get("lr") for group in groups], [None, 0])
+        self.assertEqual(len(groups[1]["params"]), len(list(o.policy.backbone.parameters())))
+        self.assertEqual(sum(len(group["params"]) for group in groups), len(list(o.policy.parameters())))
+
+    @unittest.skipUnless(HAS_TORCHVISION, "torchvision is not installed")
+    def test_backbones(self):
+        """torchvision's networks, with affine parameters in place of BatchNorm's. Nothing is downloaded."""
+        with unittest.mock.patch("torch.hub.load_state_dict_from_url", side_effect=AssertionError):
+            for name, parameters in [("resnet18", 11_176_512), ("mobilenet_v2", 2_223_872), ("mobilenet_v3_small", 927_008),
+                                     ("mobilenet_v3_large", 2_971_952)]:
+                with self.subTest(backbone=name):
+                    policy = self.policy(14, *SMALL, "--backbone", name)
+                    self.assertEqual(sum(p.numel() for p in policy.backbone.parameters()), parameters)
+                    self.assertFalse(list(policy.backbone.buffers()))
+                    self.assertEqual(policy.see(torch.rand(1, 3, 96, 64)).shape[2:], (3, 2))
+                    self.check_grad_checkpoint("--backbone", name)
+        done = self.run_script(self.data, *SMALL, "--backbone", "mobilenet_v3_small", "--grad_checkpoint", "--max_batches", "2")
+        self.assertRegex(done.stdout, r"train loss [\d.]+ \| val loss [\d.]+\n")
+        self.assertIn("policy: ACT, mobilenet_v3_small backbone, ", done.stderr)
+
+    @unittest.skipIf(HAS_TORCHVISION, "torchvision is installed")
+    def test_no_torchvision(self):
+        done = self.run_script(self.data, *SMALL, "--backbone", "mobilenet_v2", status=1)
+        self.assertRegex(done.stderr, r"^imitate_episodes: --backbone mobilenet_v2 needs torchvision \(.*\); pip install torchvision\n$")
+
+    def test_eval(self):
+        """--eval repeats the validation loss of the best epoch, and changes no file."""
+        done = self.run_script(self.data, *SMALL, "--num_epochs", "2", "--lr", "1e-3", "--ckpt_dir", "evaluated")
+        best = min(float(loss) for loss in re.findall(r"val loss ([\d.]+)", done.stdout))
+        folder = os.path.join(self.work, "evaluated")
+        times = {name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in os.listdir(folder)}
+        done = self.run_script(self.data, *SMALL, "--ckpt_dir", "evaluated", "--eval")
+        found = re.fullmatch(r"evaluated/policy_best.ckpt: val loss ([\d.]+), \d+ samples\n", done.stdout)
+        self.assertTrue(found, done.stdout)
+        self.assertAlmostEqual(float(found[1]), best, delta=best * 1e-4)
+        self.assertIn("success rates need ACT's simulator", done.stderr)
+        self.assertEqual(times, {name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in os.listdir(folder)})
+        nowhere = os.path.join(self.work, "nowhere")
+        for arguments, words in [(["--ckpt_dir", nowhere], "nowhere/policy_best.ckpt does not exist; train with"),
+                                 (["--ckpt_dir", folder, "--enc_layers", "2"], "does not fit this policy; use the options that"),
+                                 (["--ckpt_dir", folder, "--train_split", "1"], "use a smaller --train_split")]:
+            self.assertRegex(self.error(self.data, *SMALL, "--eval", *arguments, status=1), f"^imitate_episodes: .*{words}.*$")
+        self.assertFalse(os.path.exists(nowhere))
+        with open(os.path.join(folder, "resume.ckpt"), "r+b") as file:
+            file.truncate(100)
+        self.assertRegex(self.error(self.data, *SMALL, "--ckpt_dir", folder, "--resume", status=1),
+                         "^imitate_episodes: .*/evaluated/resume.ckpt is not a checkpoint: .*$")
+
+    def test_refused(self):
+        """Every option of ACT's parser, and of DETR's which ACT's script includes, is accepted or refused with a reason."""
+        typed = {"--lr_backbone": "1e-5", "--backbone": "small", "--position_embedding": "sine", "--camera_names": "rgb_main",
+                 "--enc_layers": "4", "--dec_layers": "7", "--dropout": "0.1", "--nheads": "8", "--weight_decay": "1e-4",
+                 "--pre_norm": None, "--eval": None}
+        o = self.options(*(word for option in typed.items() for word in option if word))
+        self.assertEqual((o.cameras, o.dec_layers, o.pre_norm, o.eval), (["rgb_main"], 7, True, True))
+        for arguments, words in [(["--onscreen_render"], "--onscreen_render: it needs ACT's simulator or a robot"),
+                                 (["--temporal-agg"], "--temporal_agg: it needs ACT's simulator"),
+                                 (["--masks"], "--masks: "), (["--dilation"], "--dilation: "), (["--epochs", "3"], "use --num_epochs"),
+                                 (["--lr_drop=200"], "--lr_drop: ACT's own script parses it and does not use it"),
+                                 (["--clip_max_norm", "0.1"], "--clip_max_norm: "), (["--num_queries", "100"], "use --chunk_size"),
+                                 (["--num_steps", "2000"], "use --num_epochs"), (["--use_vq"], "--use_vq: ")]:
+            error = self.error(self.data, *arguments, status=2)
+            self.assertIn(words, error)
+            self.assertRegex(error, "^imitate_episodes: .*\nTry: .* --help\n$")
+
     def test_padding_counts_for_nothing(self):
-        module, (_, o) = self.options(*SMALL)
-        torch.manual_seed(0)
-        policy = module.ACT(14, 14, o).eval()
-        batch = weir.Act(torch.rand(2, 1, 3, 24, 32), torch.rand(2, 14), torch.rand(2, 4, 14),
-                         torch.tensor([[False, False, True, True], [False, True, True, True]]))
+        policy = self.policy(14, *SMALL).eval()
+        batch = self.batch()
         changed = batch.action.clone()
         changed[batch.is_pad] = 1e3
         with torch.no_grad():
@@ -149,9 +278,9 @@ class Imitate(common.Data):
         self.assertIn(found["machine"], text)
 
     def same_samples(self, data):
-        module, (_, o) = self.options(data, *SMALL)
+        o = self.options(data, *SMALL)
         paths = sorted(os.path.join(folder, name) for folder, _, names in os.walk(data) for name in names)
-        episodes = module.Episodes(paths, o)
+        episodes = imitate_episodes.Episodes(paths, o)
         with weir.Loader(data, batch_size=1, shuffle=False, chunk_size=4, keys="act") as loader:
             self.assertEqual(len(loader), len(episodes))
             for theirs, ours in zip(map(episodes.__getitem__, range(len(episodes))), loader):
@@ -185,12 +314,14 @@ class Imitate(common.Data):
         self.assertEqual(names.count("21_backward"), 3)
 
     def test_what_cannot_be(self):
-        for arguments, words in [([], "no data is given"), ([self.data, "--hidden_dim", "12"], "multiple of 8"),
+        for arguments, words in [([], "no data is given"), ([self.data, "--hidden_dim", "12"], "multiple of 4 and of --nheads 8"),
+                                 ([self.data, "--enc_layers", "0"], "--enc_layers: must be 1 or more, not 0"),
                                  ([self.data, "--resume"], "add --ckpt_dir DIR"), ([self.data, "--policy_class", "CNN"], "ACT"),
                                  ([self.data, "--nonsense"], "--nonsense")]:
-            self.assertIn(words, self.run_script(*arguments, status=2, WEIR_DATASETS="").stderr)
+            with unittest.mock.patch.dict(os.environ, {"WEIR_DATASETS": ""}):
+                self.assertIn(words, self.error(*arguments, status=2))
         other = self.synth("robotwin", "--format", "robotwin", "--episodes", "1", "--steps", "2", "--size", "32x24")
-        self.assertIn("knows act, act-jpeg", self.run_script(other, "--loader", "h5py", *SMALL, status=1).stderr)
+        self.assertIn("knows act, act-jpeg", self.error(other, "--loader", "h5py", *SMALL, status=1))
         done = self.run_script(os.path.join(self.work, "nowhere"), *SMALL, status=1)
         self.assertRegex(done.stderr, "imitate_episodes: .*nowhere.*\n$")
         self.assertNotIn("Traceback", done.stderr)

@@ -1,18 +1,14 @@
 """ACT's loop: episodes in HDF5, opened in each __getitem__, images as float32, and the network of
-examples/imitate_episodes.py. --data is a folder from `weir synth --format act` or act-jpeg."""
+weir.examples.imitate_episodes. --data is a folder from `weir synth --format act` or act-jpeg."""
 import glob
-import importlib.util
 import os
 import sys
 import time
-import types
 
 import numpy as np
 import torch
 
 import common
-
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../..")
 
 
 class Episodes(torch.utils.data.Dataset):
@@ -47,18 +43,11 @@ def job_decode(data):
     return np.ascontiguousarray(common.job_data.decode(data))
 
 
-def load_act():
-    spec = importlib.util.spec_from_file_location("imitate_episodes", os.path.join(ROOT, "examples/imitate_episodes.py"))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["imitate_episodes"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def main():
     o = common.options(data="", chunk=20, hidden_dim=64, dim_feedforward=128, device="cpu", pin_memory=0, persistent=1,
                        prefetch_factor=2, seconds=0.0, items=2000)
-    act = load_act()
+    import weir
+    from weir.examples import act_policy
     paths = sorted(glob.glob(os.path.join(o.data, "*.hdf5")))
     if not paths:
         sys.exit(f"--data {o.data}: no .hdf5 files; create some with weir synth --format act-jpeg")
@@ -67,16 +56,15 @@ def main():
         dataset, o.batch_size, shuffle=True, num_workers=o.num_workers, pin_memory=bool(o.pin_memory),
         persistent_workers=bool(o.persistent), prefetch_factor=o.prefetch_factor)
     if o.watch_line:
-        import weir
         loader = weir.watch(loader, log=o.log)
     qpos, action = dataset[0][1], dataset[0][2]
-    sizes = types.SimpleNamespace(hidden_dim=o.hidden_dim, dim_feedforward=o.dim_feedforward, chunk_size=o.chunk, backbone="small")
-    policy = act.ACT(qpos.shape[-1], action.shape[-1], sizes).to(o.device)
+    policy = act_policy.ACT(qpos.shape[-1], action.shape[-1], hidden_dim=o.hidden_dim, dim_feedforward=o.dim_feedforward,
+                            chunk_size=o.chunk).to(o.device)
     optimizer = torch.optim.AdamW(policy.parameters(), lr=1e-5)
     losses, begin, steps = [], None, 0
     for batch in common.forever(loader):
         image, qpos, action, is_pad = (x.to(o.device, non_blocking=bool(o.pin_memory)) for x in batch)
-        loss = policy.loss(act.weir.Act(image.float(), qpos, action, is_pad), 10)
+        loss = policy.loss(weir.Act(image.float(), qpos, action, is_pad), 10)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

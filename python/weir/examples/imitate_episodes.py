@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Trains ACT (Action Chunking with Transformers) in PyTorch on batches of weir.Loader, and reports where the time goes.
 
-    examples/imitate_episodes.py --task_name astrobench_dual_arm --ckpt_dir ./ckpt_profile --policy_class ACT \\
-        --kl_weight 10 --chunk_size 20 --hidden_dim 512 --batch_size 4 --dim_feedforward 3200 --num_epochs 1 \\
-        --lr 1e-5 --seed 0
+    python -m weir.examples.imitate_episodes --task_name astrobench_dual_arm --ckpt_dir ./ckpt_profile \\
+        --policy_class ACT --kl_weight 10 --chunk_size 20 --hidden_dim 512 --batch_size 4 --dim_feedforward 3200 \\
+        --num_epochs 1 --lr 1e-5 --seed 0
 
-The data is DATA, --dataset_dir, or $WEIR_DATASETS/TASK_NAME. For comparison, --loader h5py reads the same samples with
-h5py and OpenCV in a DataLoader, and prints the same table. Needs PyTorch 1.13 or later, on the CPU or a GPU. On a GPU,
-weir.Loader delivers batches in GPU memory, and each stage has a second row with its GPU time.
+`weir train --policy_class ACT ...` starts the same. The data is DATA, --dataset_dir, or $WEIR_DATASETS/TASK_NAME. For
+comparison, --loader h5py reads the same samples with h5py and OpenCV in a DataLoader, and prints the same table. Needs
+PyTorch 1.13 or later, on the CPU or a GPU. On a GPU, weir.Loader delivers batches in GPU memory, and each stage has a
+second row with its GPU time.
 """
 import argparse
 import contextlib
@@ -24,108 +25,19 @@ import sys
 import time
 
 os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # before torch.cuda starts: more queues
-import numpy as np
-import torch
-import weir  # pip install weir-loader
-from torch import nn
-from torch.nn import functional as F
+try:
+    import numpy as np
+    import torch
+    from weir.examples.act_policy import ACT, BACKBONES
+except ImportError as error:
+    sys.exit(f"imitate_episodes: {sys.executable} cannot import {error.name or 'torch'} ({error}); run "
+             f"{sys.executable} -m pip install weir-loader torch numpy")
+import weir
 
-if not hasattr(weir, "Loader"):
-    sys.exit(f"{weir}: another package of this name; pip uninstall weir weir-loader, then pip install weir-loader")
-
-
-# ---- the policy ----
-
-class Block(nn.Module):
-    """A basic block of ResNet, with GroupNorm because batches are small."""
-
-    def __init__(self, inputs, outputs, stride):
-        super().__init__()
-        self.body = nn.Sequential(
-            nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.GroupNorm(16, outputs), nn.ReLU(),
-            nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.GroupNorm(16, outputs))
-        self.skip = nn.Identity() if inputs == outputs else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
-
-    def forward(self, x):
-        return F.relu(self.body(x) + self.skip(x))
-
-
-def backbone(name):
-    """Images (n, 3, H, W) to features (n, 512, H / 32, W / 32), untrained."""
-    if name == "resnet18":
-        import torchvision
-        return nn.Sequential(*list(torchvision.models.resnet18(weights=None).children())[:-2])
-    return nn.Sequential(nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.GroupNorm(16, 64), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
-                         Block(64, 64, 1), Block(64, 128, 2), Block(128, 256, 2), Block(256, 512, 2))
-
-
-def sines(n, dim):
-    """Sinusoidal embedding of the positions 0 .. n - 1: (n, dim)."""
-    angle = torch.arange(n)[:, None] / 10000 ** (torch.arange(0, dim, 2) / dim)
-    return torch.stack([angle.sin(), angle.cos()], 2).flatten(1)
-
-
-def sines_2d(height, width, dim):
-    """Embedding of a feature map's cells: (height * width, dim), half for the row, half for the column."""
-    rows = sines(height, dim // 2)[:, None].expand(-1, width, -1)
-    columns = sines(width, dim // 2)[None].expand(height, -1, -1)
-    return torch.cat([rows, columns], 2).flatten(0, 1)
-
-
-class ACT(nn.Module):
-    """A conditional VAE: an encoder compresses the actions to a latent, and a transformer predicts the actions from the
-    latent, the state and the images. Without actions (when the policy acts) the latent is zero."""
-    LATENT = 32
-
-    def __init__(self, state_dim, action_dim, o):
-        super().__init__()
-        dim = o.hidden_dim
-        layer = {"d_model": dim, "nhead": 8, "dim_feedforward": o.dim_feedforward, "dropout": 0.1, "batch_first": True}
-
-        def encoder():
-            return nn.TransformerEncoder(nn.TransformerEncoderLayer(**layer), 4, enable_nested_tensor=False)
-        self.register_buffer("mean", torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1))
-        self.register_buffer("std", torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1))
-        self.vae_token = nn.Parameter(torch.zeros(1, 1, dim))
-        self.vae_state = nn.Linear(state_dim, dim)
-        self.vae_action = nn.Linear(action_dim, dim)
-        self.vae_encoder = encoder()
-        self.vae_latent = nn.Linear(dim, 2 * self.LATENT)
-        self.backbone = backbone(o.backbone)
-        self.features = nn.Conv2d(512, dim, 1)
-        self.latent = nn.Linear(self.LATENT, dim)
-        self.state = nn.Linear(state_dim, dim)
-        self.encoder = encoder()
-        self.queries = nn.Parameter(torch.randn(1, o.chunk_size, dim))
-        self.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(**layer), 1)
-        self.action = nn.Linear(dim, action_dim)
-
-    def compress(self, qpos, action, is_pad):
-        """(latent of these actions, its KL divergence from a standard normal distribution)"""
-        tokens = torch.cat([self.vae_token.expand(len(qpos), -1, -1), self.vae_state(qpos)[:, None],
-                            self.vae_action(action)], 1)
-        tokens = tokens + sines(tokens.shape[1], tokens.shape[2]).to(tokens)
-        mask = torch.cat([is_pad.new_zeros(len(qpos), 2), is_pad], 1)
-        mean, log_variance = self.vae_latent(self.vae_encoder(tokens, src_key_padding_mask=mask)[:, 0]).chunk(2, 1)
-        kl = -0.5 * (1 + log_variance - mean ** 2 - log_variance.exp()).sum(1).mean()
-        return mean + (log_variance / 2).exp() * torch.randn_like(mean), kl
-
-    def forward(self, image, qpos, action=None, is_pad=None):
-        """image (n, cameras, 3, H, W) in 0..1, qpos (n, state_dim) -> actions (n, chunk_size, action_dim), the KL."""
-        latent, kl = qpos.new_zeros(len(qpos), self.LATENT), qpos.new_zeros(())
-        if action is not None:
-            latent, kl = self.compress(qpos, action, is_pad)
-        seen = self.features(self.backbone((image.flatten(0, 1) - self.mean) / self.std))
-        places = sines_2d(seen.shape[2], seen.shape[3], seen.shape[1]).to(seen)
-        seen = (seen.flatten(2).transpose(1, 2) + places).reshape(len(qpos), -1, seen.shape[1])
-        memory = self.encoder(torch.cat([self.latent(latent)[:, None], self.state(qpos)[:, None], seen], 1))
-        return self.action(self.decoder(self.queries.expand(len(qpos), -1, -1), memory)), kl
-
-    def loss(self, batch, kl_weight):
-        """Mean of |predicted - action| without padding, plus the weighted KL."""
-        predicted, kl = self(*batch)
-        real = ~batch.is_pad.unsqueeze(-1).expand_as(predicted)
-        return ((predicted - batch.action).abs() * real).sum() / real.sum().clamp(min=1) + kl_weight * kl
+try:
+    weir.Loader
+except AttributeError as error:
+    sys.exit(f"imitate_episodes: {error}")
 
 
 # ---- batches from Weir ----
@@ -314,6 +226,17 @@ def save(value, folder, name):
     os.replace(path + ".part", path)
 
 
+def read_checkpoint(path, device):
+    try:
+        # The restricted reader of torch 1.13 refuses numbers, which resume.ckpt contains.
+        return torch.load(path, map_location=device, weights_only=int(torch.__version__.split(".")[0]) > 1)
+    except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
+        raise ValueError(f"{path} is not a checkpoint: {' '.join(str(error).split())[:200]}") from None
+
+
+BEST = "policy_best.ckpt"
+
+
 class Training:
     def __init__(self, o):
         self.o, self.next_epoch, self.best = o, 0, math.inf
@@ -323,10 +246,12 @@ class Training:
             self.val = open_weir(o, "val") if o.loader == "weir" else H5pyLoader(o, "val", self.train.dataset.statistics)
         statistics = {name: np.array(values, np.float32) for name, values in self.train.dataset.statistics.items()}
         torch.manual_seed(o.seed)
-        self.policy = ACT(len(statistics["qpos_mean"]), len(statistics["action_mean"]), o).to(o.device)
-        self.optimizer = torch.optim.AdamW(self.policy.parameters(), lr=o.lr, weight_decay=o.weight_decay)
+        self.policy = ACT(len(statistics["qpos_mean"]), len(statistics["action_mean"]),
+                          **{name: getattr(o, name) for name in POLICY}).to(o.device)
+        self.optimizer = torch.optim.AdamW(self.parameter_groups(), lr=o.lr, weight_decay=o.weight_decay)
+        self.pending = 0  # batches since the last optimizer step
         self.amp = torch.autocast(o.device.type, torch.bfloat16, enabled=o.amp)
-        if o.ckpt_dir:
+        if o.ckpt_dir and not o.eval:
             os.makedirs(o.ckpt_dir, exist_ok=True)
             save(statistics, o.ckpt_dir, "dataset_stats.pkl")
 
@@ -334,21 +259,66 @@ class Training:
         """A stage of the table, also timed on the GPU if there is one."""
         return weir.stage(name, cuda=self.o.weir_cuda)
 
+    def parameter_groups(self):
+        o, named = self.o, list(self.policy.named_parameters())
+        if o.lr_backbone is None:
+            return [p for _, p in named]
+        return [{"params": [p for name, p in named if not name.startswith("backbone.")]},
+                {"params": [p for name, p in named if name.startswith("backbone.")], "lr": o.lr_backbone}]
+
     def train_step(self, batch):
         with self.stage("20_train_forward_pass"), self.amp:
             loss = self.policy.loss(batch, self.o.kl_weight)
         with self.stage("21_backward"):
             loss.backward()
-        with self.stage("22_optimizer_step"):
-            self.optimizer.step()
-            self.optimizer.zero_grad()
+        self.pending += 1
+        if self.pending == self.o.grad_accumulation:
+            self.optimizer_step()
         if self.profiler:
             self.profiler.step()
         return loss.detach()
 
+    def optimizer_step(self):
+        """A step along the mean gradient of the pending batches."""
+        with self.stage("22_optimizer_step"):
+            for p in self.policy.parameters() if self.pending > 1 else ():
+                if p.grad is not None:
+                    p.grad /= self.pending
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+        self.pending = 0
+
     def val_step(self, batch):
         with self.stage("10_val_forward_pass"), torch.no_grad(), self.amp:
             return self.policy.loss(batch, self.o.kl_weight)
+
+    def validate(self):
+        torch.manual_seed(self.o.seed)  # the latent is a sample: the same policy gets the same loss
+        self.policy.eval()
+        return Part().run(self.val, self.o, self.val_step)
+
+    def evaluate(self):
+        """--eval: the validation loss of the best checkpoint."""
+        path = os.path.join(self.o.ckpt_dir, BEST)
+        if not self.val:
+            raise ValueError(f"--eval: the validation split is empty (--train_split {self.o.train_split}, "
+                             f"{len(self.train.dataset.episodes)} episodes); use a smaller --train_split")
+        if not os.path.exists(path):
+            raise ValueError(f"--eval: {path} does not exist; train with this --ckpt_dir first")
+        self.load(path, read_checkpoint(path, self.o.device))
+        val = self.validate()
+        print(f"{path}: val loss {val.loss:.6f}, {val.samples} samples")
+        print("success rates need ACT's simulator or a robot, which weir does not have", file=sys.stderr)
+        self.train.close()
+
+    def load(self, path, policy, optimizer=None):
+        try:
+            self.policy.load_state_dict(policy)
+            if optimizer is not None:
+                self.optimizer.load_state_dict(optimizer)
+        except (RuntimeError, ValueError) as error:
+            raise ValueError(f"{path} does not fit this policy; use the options that it was trained with: "
+                             f"{' '.join(str(error).split())[:200]}") from None
 
     def epoch(self, epoch):
         o = self.o
@@ -356,8 +326,9 @@ class Training:
         self.train.set_epoch(epoch)
         self.policy.train()
         train = Part().run(self.train, o, self.train_step)
-        self.policy.eval()
-        val = Part().run(self.val, o, self.val_step)
+        if self.pending:  # a checkpoint has no gradients
+            self.optimizer_step()
+        val = self.validate()
         print(epoch_line(o, epoch, train, val), flush=True)
         loss = val.loss if val.samples else train.loss
         if not math.isfinite(train.loss) or not math.isfinite(loss):
@@ -372,7 +343,7 @@ class Training:
         if not folder:
             return
         if best:
-            save(policy, folder, "policy_best.ckpt")
+            save(policy, folder, BEST)
         save(policy, folder, "policy_last.ckpt")
         save({"policy": policy, "optimizer": self.optimizer.state_dict(), "epoch": epoch + 1, "best": self.best}, folder,
              "resume.ckpt")
@@ -380,9 +351,8 @@ class Training:
     def resume(self):
         path = os.path.join(self.o.ckpt_dir, "resume.ckpt")
         if os.path.exists(path):
-            state = torch.load(path, map_location=self.o.device)
-            self.policy.load_state_dict(state["policy"])
-            self.optimizer.load_state_dict(state["optimizer"])
+            state = read_checkpoint(path, self.o.device)
+            self.load(path, state["policy"], state["optimizer"])
             self.next_epoch, self.best = state["epoch"], state["best"]
             print(f"resuming after epoch {self.next_epoch} of {path}", file=sys.stderr)
 
@@ -421,46 +391,105 @@ def has_weir_cuda(device):
 
 # ---- the command line ----
 
-UNUSED = ("temporal_agg", "onscreen_render")
+# The options of the policy: keywords of ACT.
+POLICY = ("chunk_size", "hidden_dim", "dim_feedforward", "backbone", "enc_layers", "dec_layers", "nheads", "dropout", "pre_norm",
+          "grad_checkpoint")
+
+ROLLOUT = "it needs ACT's simulator or a robot, which weir does not have; leave it out"
+UNUSED = "ACT's own script parses it and does not use it; leave it out"
+EVERY_EPOCH = "validation and checkpoints follow every epoch; leave it out"
+VQ = "the latent is Gaussian, as in ACT's paper; leave it out"
+# Options of ACT, of the DETR parser that it includes, and of ACT++ that have no effect here, and why.
+REFUSED = {
+    "onscreen_render": ROLLOUT, "temporal_agg": ROLLOUT, "eval_every": ROLLOUT, "actuator_network_dir": ROLLOUT,
+    "num_queries": "the policy has one query per action; use --chunk_size", "epochs": "use --num_epochs",
+    "num_steps": "use --num_epochs, and --max_batches for shorter epochs", "masks": "ACT segments no images; leave it out",
+    "dilation": "the backbones have no dilated form; leave it out", "lr_drop": UNUSED, "clip_max_norm": UNUSED,
+    "validate_every": EVERY_EPOCH, "save_every": EVERY_EPOCH, "resume_ckpt_path": "use --resume, which reads --ckpt_dir",
+    "load_pretrain": "use --resume, which reads --ckpt_dir", "use_vq": VQ, "vq_class": VQ, "vq_dim": VQ,
+    "action_dim": "the data has it; leave it out", "config": "only the CNN of weir train reads a settings file; type the options"}
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(2, f"imitate_episodes: {message}\nTry: {self.prog} --help\n")
+
+
+class Refuse(argparse.Action):
+    def __call__(self, parser, namespace, values, option_string=None):
+        parser.error(f"{option_string}: {REFUSED[self.dest]}")
+
+
+def count(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, not {value}")
+    return value
 
 
 def options():
-    p = argparse.ArgumentParser(description="Trains ACT on episodes, and reports where each step's time goes.",
-                                formatter_class=argparse.ArgumentDefaultsHelpFormatter, allow_abbrev=False)
-    p.add_argument("data", nargs="?", metavar="DATA", help="file or folder of episodes")
-    p.add_argument("--dataset_dir", metavar="DIR", help="alternative to DATA")
-    p.add_argument("--task_name", metavar="NAME", help="alternative to DATA: $WEIR_DATASETS/NAME")
-    p.add_argument("--loader", choices=["weir", "h5py"], default="weir", help="loader that reads the data")
-    p.add_argument("--num_workers", help="threads, or processes with h5py; auto: all cores, or a quarter of them with "
-                   "--device cpu", default="auto")
-    p.add_argument("--cameras", type=lambda text: text.split(","), metavar="A,B", help="default: all except depth")
-    p.add_argument("--image_size", metavar="WxH", type=lambda text: tuple(int(n) for n in text.split("x")),
-                   help="size of images (default as stored)")
-    p.add_argument("--train_split", type=float, default=0.9, metavar="F", help="fraction of episodes to train on")
-    p.add_argument("--max_batches", type=int, default=0, metavar="N", help="batches per epoch; 0: all")
-    p.add_argument("--batch_size", type=int, default=8, metavar="N")
-    p.add_argument("--chunk_size", type=int, default=20, metavar="N", help="actions to predict")
-    p.add_argument("--num_epochs", type=int, default=1, metavar="N")
-    p.add_argument("--seed", type=int, default=0, metavar="N")
-    p.add_argument("--policy_class", choices=["ACT"], default="ACT")
-    p.add_argument("--backbone", choices=["small", "resnet18"], default="small", help="resnet18: torchvision's, untrained")
-    p.add_argument("--hidden_dim", type=int, default=512, metavar="N")
-    p.add_argument("--dim_feedforward", type=int, default=3200, metavar="N")
-    p.add_argument("--kl_weight", type=float, default=10, metavar="F")
-    p.add_argument("--lr", type=float, default=1e-5, metavar="F", help="learning rate of AdamW")
-    p.add_argument("--weight_decay", type=float, default=1e-4, metavar="F")
-    p.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
-    p.add_argument("--amp", action="store_true", help="bfloat16 on a GPU; the CPU computes in float32")
-    p.add_argument("--ckpt_dir", metavar="DIR", help="folder for checkpoints (default: none are saved)")
-    p.add_argument("--resume", action="store_true", help="resume from --ckpt_dir if it has a checkpoint")
-    p.add_argument("--lang", choices=["en", "zh"], default="en", help="language of the table and the epochs' lines")
-    p.add_argument("--every", type=int, default=10, metavar="N", help="epochs between tables; 0: only at the end")
-    p.add_argument("--profile", metavar="DIR", help="folder for a trace of steps 2 to 4, for TensorBoard and Perfetto")
-    for name in UNUSED:
-        p.add_argument("--" + name, action="store_true", help="accepted but ignored")
+    p = Parser(prog="python -m weir.examples.imitate_episodes", allow_abbrev=False,
+               description="Trains ACT on episodes, and reports where each step's time goes.",
+               epilog="Options of ACT's script, DETR and ACT++ that have no effect here are refused, with the reason.",
+               formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    data = p.add_argument_group("data")
+    data.add_argument("data", nargs="?", metavar="DATA", help="file or folder of episodes")
+    data.add_argument("--dataset_dir", metavar="DIR", help="alternative to DATA")
+    data.add_argument("--task_name", metavar="NAME", help="alternative to DATA: $WEIR_DATASETS/NAME")
+    data.add_argument("--loader", choices=["weir", "h5py"], default="weir", help="loader that reads the data")
+    data.add_argument("--num_workers", help="threads, or processes with h5py; auto: all cores, or a quarter of them with "
+                      "--device cpu", default="auto")
+    data.add_argument("--cameras", "--camera_names", type=lambda text: text.split(","), metavar="A,B",
+                      help="default: all except depth")
+    data.add_argument("--image_size", metavar="WxH", type=lambda text: tuple(int(n) for n in text.split("x")),
+                      help="size of images (default as stored)")
+    data.add_argument("--train_split", type=float, default=0.9, metavar="F", help="fraction of episodes to train on")
+    data.add_argument("--max_batches", type=int, default=0, metavar="N", help="batches per epoch; 0: all")
+    add_policy(p.add_argument_group("policy"))
+    add_training(p.add_argument_group("training"))
+    for name in REFUSED:
+        p.add_argument("--" + name, action=Refuse, nargs="?", help=argparse.SUPPRESS)
     # --batch-size is the same as --batch_size
     return p, p.parse_args([re.sub(r"^--[^=]+", lambda name: "--" + name[0][2:].replace("-", "_"), word)
                             for word in sys.argv[1:]])
+
+
+def add_policy(p):
+    p.add_argument("--policy_class", choices=["ACT"], default="ACT", help="policy to train")
+    p.add_argument("--backbone", choices=list(BACKBONES), default="small",
+                   help="untrained network per image; all but small are torchvision's, with GroupNorm")
+    p.add_argument("--chunk_size", type=count, default=20, metavar="N", help="actions to predict")
+    p.add_argument("--hidden_dim", type=count, default=512, metavar="N", help="width of the transformers")
+    p.add_argument("--dim_feedforward", type=count, default=3200, metavar="N", help="width of their feed-forward layers")
+    p.add_argument("--enc_layers", type=count, default=4, metavar="N", help="layers of each encoder")
+    p.add_argument("--dec_layers", type=count, default=1, metavar="N",
+                   help="layers of the decoder; ACT's script builds 7 and uses the first")
+    p.add_argument("--nheads", type=count, default=8, metavar="N", help="attention heads")
+    p.add_argument("--dropout", type=float, default=0.1, metavar="F", help="dropout of the transformers")
+    p.add_argument("--pre_norm", action="store_true", help="normalise before each layer, not after it")
+    p.add_argument("--position_embedding", choices=["sine"], default="sine", help="of the image features")
+
+
+def add_training(p):
+    p.add_argument("--batch_size", type=count, default=8, metavar="N", help="samples")
+    p.add_argument("--num_epochs", type=int, default=1, metavar="N", help="epochs")
+    p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the policy and of the data's order")
+    p.add_argument("--kl_weight", type=float, default=10, metavar="F", help="weight of the KL divergence in the loss")
+    p.add_argument("--lr", type=float, default=1e-5, metavar="F", help="learning rate of AdamW")
+    p.add_argument("--lr_backbone", type=float, metavar="F", help="learning rate of the backbone; None: --lr")
+    p.add_argument("--weight_decay", type=float, default=1e-4, metavar="F", help="weight decay of AdamW")
+    p.add_argument("--grad_accumulation", type=count, default=1, metavar="N",
+                   help="batches per optimizer step, with the mean of their gradients; an epoch's rest is a step too")
+    p.add_argument("--grad_checkpoint", action="store_true",
+                   help="gradient checkpointing: less memory; the backward pass repeats most of the forward pass")
+    p.add_argument("--amp", action="store_true", help="bfloat16 on a GPU; the CPU computes in float32")
+    p.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="auto: the GPU if torch has one")
+    p.add_argument("--ckpt_dir", metavar="DIR", help="folder for checkpoints (default: none are saved)")
+    p.add_argument("--resume", action="store_true", help="resume from --ckpt_dir if it has a checkpoint")
+    p.add_argument("--eval", action="store_true", help=f"print the validation loss of --ckpt_dir's {BEST}; train nothing")
+    p.add_argument("--lang", choices=["en", "zh"], default="en", help="language of the table and the epochs' lines")
+    p.add_argument("--every", type=int, default=10, metavar="N", help="epochs between tables; 0: only at the end")
+    p.add_argument("--profile", metavar="DIR", help="folder for a trace of steps 2 to 4, for TensorBoard and Perfetto")
 
 
 def main():
@@ -470,10 +499,11 @@ def main():
     if not o.data:
         p.error("no data is given; pass DATA or --dataset_dir DIR, or put it into $WEIR_DATASETS/NAME and pass "
                 "--task_name NAME")
-    if o.hidden_dim % 8:
-        p.error(f"--hidden_dim {o.hidden_dim}: must be a multiple of 8, for 8 attention heads")
-    if o.resume and not o.ckpt_dir:
-        p.error("--resume needs a checkpoint; add --ckpt_dir DIR")
+    if o.hidden_dim % o.nheads or o.hidden_dim % 4:
+        p.error(f"--hidden_dim {o.hidden_dim}: must be a multiple of 4 and of --nheads {o.nheads}")
+    for name in ("resume", "eval"):
+        if getattr(o, name) and not o.ckpt_dir:
+            p.error(f"--{name} needs a checkpoint; add --ckpt_dir DIR")
     if o.device == "cuda" and not torch.cuda.is_available():
         p.error("--device cuda: torch has no GPU here; leave it out, or install a torch with CUDA")
     o.device = torch.device("cuda" if o.device == "auto" and torch.cuda.is_available() else
@@ -483,27 +513,32 @@ def main():
     o.num_workers = int(o.num_workers) if o.num_workers != "auto" else max(cores // 4, 1) if on_cpu else cores
     if on_cpu:
         torch.set_num_threads(max(cores - o.num_workers, 1))
-    ignored = [name for name in UNUSED if getattr(o, name)]
-    if ignored:
-        print(f"not used by ACT: {', '.join('--' + name for name in ignored)}", file=sys.stderr)
     if o.amp and on_cpu:
         print("--amp is ignored: the CPU computes in float32", file=sys.stderr)
         o.amp = False
     # On a GPU avoid the legacy default stream, which slows down the JPEG engines.
     with contextlib.nullcontext() if on_cpu else torch.cuda.stream(torch.cuda.Stream()):
         training = Training(o)
+        if o.eval:
+            training.evaluate()
+            return
         if o.resume:
             training.resume()
         parameters = sum(p.numel() for p in training.policy.parameters())
-        print(f"policy: ACT, {parameters} parameters; torch {torch.__version__}, {o.device}; {o.loader}: {o.num_workers} "
-              "workers", file=sys.stderr)
+        print(f"policy: ACT, {o.backbone} backbone, {parameters} parameters; torch {torch.__version__}, {o.device}; "
+              f"{o.loader}: {o.num_workers} workers", file=sys.stderr)
         training.run()
 
 
-if __name__ == "__main__":
+def run():
+    """Runs the command line, with one line and an exit status for what went wrong."""
     try:
         main()
     except KeyboardInterrupt:
         sys.exit(130)
     except (weir.Error, ImportError, OSError, ValueError) as error:
         sys.exit(f"imitate_episodes: {error}")
+
+
+if __name__ == "__main__":
+    run()
