@@ -43,6 +43,10 @@ extern const struct weir_exit_status weir_exit_statuses[];
  * "--generate". Returns the exit status. */
 int weir_generate(int argc, char **argv);
 
+/* Replaces this process by a program in PATH, or with this path. Resets the signals that main ignores. Returns only on
+ * failure, with errno set. */
+void weir_cli_exec(char *const *argv);
+
 /* Prints "weir COMMAND: TEXT" to stderr and returns 1. */
 int weir_cli_fail(const struct weir_command *command, const struct weir_err *err);
 

@@ -174,6 +174,9 @@ static int unknown_option(const struct weir_command *command, const char *name)
 {
     const struct weir_opt *near = NULL;
     int best = INT_MAX;
+    for (const struct weir_opt_refused *row = command->refused; row && row->name; row++)
+        if (is_named(row->name, name))
+            return weir_usage_error(command, "--%s: %s", name, row->why);
     for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);)
         if (weir_names_close(name, walk.opt->name, &best))
             near = walk.opt;
@@ -356,6 +359,21 @@ static bool has_argument(int argc, char **argv, const char *argument)
         if (strcmp(argv[i], argument) == 0)
             return true;
     return false;
+}
+
+const char *weir_options_value(int argc, char **argv, const char *name)
+{
+    const char *value = NULL;
+    char typed[NAME_BYTES];
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], "--", 2) != 0)
+            continue;
+        option_name(argv[i] + 2, typed);
+        const char *rest = strchr(argv[i], '=');
+        if (is_named(name, typed))
+            value = rest ? rest + 1 : argv[i + 1];
+    }
+    return value;
 }
 
 static int take_all(const struct weir_command *command, void *values, int argc, char **argv, const char **args,

@@ -32,6 +32,11 @@ extern const struct weir_opt weir_opt_help, weir_opt_help_all, weir_opt_config;
 #define WEIR_GROUP_DATASETS "Datasets"
 #define WEIR_GROUP_EXTRAS   "Extras"
 
+/* An option of another program that a command refuses. */
+struct weir_opt_refused {
+    const char *name, *why; /* the error is "--NAME: WHY" */
+};
+
 struct weir_command {
     const char *name, *summary;
     const char *group; /* WEIR_GROUP_... */
@@ -40,8 +45,9 @@ struct weir_command {
     enum weir_opt_path arg_paths[2]; /* how the first argument is used, and how later ones are */
     const struct weir_opt *opts;     /* options that only this command has */
     size_t n_opts;
-    const struct weir_opt_set *sets; /* options shared with other commands; may be NULL */
-    bool takes_config;               /* accepts --config */
+    const struct weir_opt_refused *refused; /* ends with a row without a name; may be NULL */
+    const struct weir_opt_set *sets;        /* options shared with other commands; may be NULL */
+    bool takes_config;                      /* accepts --config */
     const char *examples; /* for the man page; each line is a command, a tab and an explanation; may be NULL */
     const char *notes; /* printed after the options in help; may be NULL. Lines are wrapped; one that begins with spaces
                           is a row of a table, and continues below its second column */
@@ -89,6 +95,10 @@ void weir_options_register(const struct weir_command *const *commands);
  * is printed. WEIR_PARSE_NO_MEMORY also prints one line (exit status 1). */
 enum weir_parse weir_options_parse(const struct weir_command *command, void *values, size_t size, int argc, char **argv,
                                    const char **args, int *n_args);
+
+/* Returns the value of the last option --NAME before "--" in argv[1..], without parsing the others; NULL if there is
+ * none. */
+const char *weir_options_value(int argc, char **argv, const char *name);
 
 /* Returns the exit status for a command that does not run after parsing. */
 static inline int weir_parse_status(enum weir_parse parse)

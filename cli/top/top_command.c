@@ -1,4 +1,5 @@
 /* weir top -- COMMAND: starts the command, and passes signals and its exit status on. */
+#include "cli/commands.h"
 #include "cli/top/top.h"
 
 #include <errno.h>
@@ -32,12 +33,10 @@ static void catch_signals(void)
             sigaction(passed[i], &action, NULL);
 }
 
-/* Runs in the child. The handlers of the parent are reset by exec; ignored signals that main has set are not. */
+/* Runs in the child. */
 static void execute(char *const *argv, int report)
 {
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGXFSZ, SIG_DFL);
-    execvp(argv[0], argv);
+    weir_cli_exec(argv);
     int error = errno;
     if (write(report, &error, sizeof error) < 0)
         _exit(126);

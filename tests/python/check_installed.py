@@ -95,6 +95,11 @@ class Program(unittest.TestCase):
         if os.path.exists(module):
             self.assertIn(module, self.env.doctor_row("cuda module"))
 
+    def test_train_act(self):
+        """weir train starts ACT's script with the Python of its environment, not PATH's; torch is not there."""
+        _, error = run(self.env.weir, "train", self.data, "--policy_class", "ACT", status=1)
+        self.assertRegex(error, rf"^imitate_episodes: {re.escape(self.env.path)}/bin/python\S* cannot import \w+ \(.*\); run .*\n$")
+
     def test_newest_of_two_pythons(self):
         prefix = os.path.join(folder, "two")
         for python in ("python3.11", "python3.12"):

@@ -1,47 +1,89 @@
+#include "base/files.h"
 #include "cli/commands.h"
 #include "cli/run/run_session.h"
 #include "extras/train/cli/train_cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Prints a space and the word, quoted for the shell if necessary. */
-static void print_word(const char *word)
+/* Runs ACT's training script of the Python package. The current folder is not searched for modules. */
+static char script[] =
+    "import sys\n"
+    "sys.path = [folder for folder in sys.path if folder]\n"
+    "try:\n"
+    "    from weir.examples import imitate_episodes\n"
+    "except KeyboardInterrupt:\n"
+    "    sys.exit(130)\n"
+    "except ImportError as error:\n"
+    "    sys.exit('weir train: --policy-class ACT runs in PyTorch, but {0} has no package weir-loader ({1}); '\n"
+    "             'run {0} -m pip install weir-loader torch numpy, or put the Python that has them first in PATH'\n"
+    "             .format(sys.executable, error))\n"
+    "imitate_episodes.run()\n";
+
+enum { PYTHON_PATH = PATH_MAX + 128 };
+
+/* Finds the Python of the package that pip installed together with this program: PREFIX/bin/pythonX.Y for
+ * PREFIX/lib/pythonX.Y/site-packages/weir. Returns its name within path, or NULL. */
+static char *package_python(char path[PYTHON_PATH])
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
-    if (*word && word[strspn(word, plain)] == '\0') {
-        fprintf(stderr, " %s", word);
-        return;
+    char package[PATH_MAX], *parts[5];
+    if (weir_path_in_package(script, "__init__.py", package) < 0)
+        return NULL;
+    for (int i = 0; i < 5; i++) {
+        char *slash = strrchr(package, '/');
+        if (!slash)
+            return NULL;
+        *slash = '\0';
+        parts[i] = slash + 1;
     }
-    fputs(" '", stderr);
-    for (; *word; word++)
-        fputs(*word == '\'' ? "'\\''" : (const char[]){*word, '\0'}, stderr);
-    fputc('\'', stderr);
+    if (strncmp(parts[3], "python3", strlen("python3")) != 0)
+        return NULL;
+    snprintf(path, PYTHON_PATH, "%s/bin/%.60s", package, parts[3]);
+    return strrchr(path, '/') + 1;
 }
 
-/* Prints the command that trains ACT in PyTorch with the same options. */
-static int print_act(const struct weir_command *command, int argc, char **argv)
+/* Replaces this process by the Python script that trains ACT, with the same arguments. Returns only on failure. */
+static int start_act(const struct weir_command *command, int argc, char **argv)
 {
-    fprintf(stderr, "weir %s: --policy-class ACT is trained in PyTorch; use this command instead:\n", command->name);
-    fputs("python3 examples/imitate_episodes.py", stderr);
-    for (int i = 1; i < argc; i++)
-        print_word(argv[i]);
-    fputc('\n', stderr);
-    return WEIR_EXIT_USAGE;
+    char path[PYTHON_PATH];
+    char *name = package_python(path);
+    char *const pythons[] = {name ? path : NULL, name, "python3", "python"};
+    char **words = calloc((size_t)argc + 3, sizeof *words);
+    struct weir_err err = WEIR_ERR_NONE;
+    errno = words ? ENOENT : ENOMEM;
+    for (size_t i = 0; words && i < sizeof pythons / sizeof *pythons; i++) {
+        if (!pythons[i])
+            continue;
+        words[0] = pythons[i];
+        words[1] = "-c";
+        words[2] = script;
+        memcpy(words + 3, argv + 1, (size_t)argc * sizeof *words); /* with the NULL at their end */
+        weir_cli_exec(words);
+        if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+            break;
+    }
+    weir_err_set(&err, -errno,
+                 "--policy-class ACT runs in PyTorch, but Python cannot be started: %s; install Python 3.11 or later, "
+                 "and run python3 -m pip install weir-loader torch numpy",
+                 strerror(errno));
+    free(words);
+    return weir_cli_fail(command, &err);
 }
 
 static int run_train(const struct weir_command *command, int argc, char **argv)
 {
     struct train_options options;
-    const char *data = NULL;
+    const char *policy = weir_options_value(argc, argv, "policy-class"), *data = NULL;
     char path[TRAIN_PATH];
     int n;
+    if (policy && strcmp(policy, "ACT") == 0)
+        return start_act(command, argc, argv);
     enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, &data, &n);
     if (parse != WEIR_PARSE_RUN)
         return weir_parse_status(parse);
-    if (strcmp(options.policy_class, "ACT") == 0)
-        return print_act(command, argc, argv);
     struct weir_err err = WEIR_ERR_NONE;
     int rc = weir_train_options_check(&options, &err);
     data = rc == 0 ? weir_train_data(&options, data, path, &err) : NULL;
@@ -65,11 +107,13 @@ const struct weir_command weir_cmd_train = {
     .arg_paths = {WEIR_PATH_READ},
     .opts = weir_train_opts,
     .n_opts = TRAIN_OPTS,
+    .refused = weir_train_refused,
     .takes_config = true,
     .sets = weir_train_sets,
     .examples = weir_train_examples,
-    .notes = "The data is DATA, --dataset-dir, or $WEIR_DATASETS/TASK_NAME. All options of ACT's "
-             "imitate_episodes are accepted. Ctrl-C prints the table so far, saves a checkpoint and exits "
-             "with status 130. A second Ctrl-C kills the program.",
+    .notes = "The data is DATA, --dataset-dir, or $WEIR_DATASETS/TASK_NAME. --policy-class ACT starts python3 -m "
+             "weir.examples.imitate_episodes with the same arguments, which has options of its own: weir train "
+             "--policy-class ACT --help. Ctrl-C prints the table so far, saves a checkpoint and exits with status 130. "
+             "A second Ctrl-C kills the program.",
     .run = run_train,
 };

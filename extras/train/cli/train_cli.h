@@ -7,19 +7,20 @@
 #include "extras/train/policy.h"
 #include "weir/loader.h"
 
-/* ---- train_options.c: the options of ACT's imitate_episodes, and weir run's options for loading and printing ---- */
+/* ---- train_options.c: options of ACT's imitate_episodes, and weir run's options for loading and printing ---- */
 
 struct train_options {
     struct run_options run; /* must be first, for weir_train_sets */
     const char *task_name, *dataset_dir, *ckpt_dir, *policy_class;
     double kl_weight, lr, weight_decay;
     int hidden_dim, dim_feedforward, grad_accumulation;
-    bool temporal_agg, onscreen_render, amp, resume;
+    bool amp, resume;
     int gpu; /* GPU index, or -1 for the CPU; set by weir_train_options_check */
 };
 
-enum { TRAIN_OPTS = 18, TRAIN_PATH = 4096 };
+enum { TRAIN_OPTS = 16, TRAIN_PATH = 4096 };
 extern const struct weir_opt weir_train_opts[TRAIN_OPTS];
+extern const struct weir_opt_refused weir_train_refused[];
 extern const struct weir_opt_set weir_train_sets[];
 extern const char weir_train_examples[];
 
@@ -35,10 +36,6 @@ int weir_train_options_check(struct train_options *options, struct weir_err *err
  * is written to path. Returns NULL and sets err if none of the three was specified. */
 const char *weir_train_data(const struct train_options *options, const char *data, char path[TRAIN_PATH],
                             struct weir_err *err);
-
-/* Writes the options that were set but have no effect on this policy, such as "--kl-weight, --temporal-agg", to "text".
- * The result is empty if none exist. */
-void weir_train_unused(const struct train_options *options, char *text, size_t size);
 
 /* ---- train_checkpoint.c: one safetensors file with everything that resuming needs. Arrays: parameters and AdamW's
  * moments. Metadata: the progress, and the options that affect the results ---- */

@@ -156,14 +156,12 @@ static void print_head(void *user)
 {
     const struct train *t = user;
     const struct train_options *o = t->options;
-    char unused[128];
     struct weir_wrap wrap;
     FILE *out = weir_wrap_open(&wrap, stderr, 2, NULL);
     fprintf(out, "policy: CNN, %" PRIu64 " parameters; %s\n", weir_policy_parameters(t->policy),
             weir_policy_engine(t->policy));
-    weir_train_unused(o, unused, sizeof unused);
-    if (*unused)
-        fprintf(out, "ignored by CNN: %s\n", unused);
+    if (o->kl_weight > 0)
+        fputs("ignored by CNN: --kl-weight\n", out);
     if (o->amp && !t->stream)
         fputs("--amp is ignored: the CPU computes in float32\n", out);
     print_depth(out, weir_loader_dataset(t->loader));

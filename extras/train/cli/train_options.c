@@ -25,8 +25,9 @@ const struct weir_opt weir_train_opts[TRAIN_OPTS] = {
     {"weight-decay", WEIR_OPT_DOUBLE, FIELD(weight_decay), "F", "1e-4", "weight decay of AdamW", 0, 10},
     {"grad-accumulation", WEIR_OPT_INT, FIELD(grad_accumulation), "N", "1", "batches per optimizer step", 1, 65536,
      .unit = "batches"},
-    {"policy-class", WEIR_OPT_TEXT, FIELD(policy_class), "CNN", "CNN", "policy to train", .topic = "Policy",
-     .details = "ACT prints the command for examples/imitate_episodes.py."},
+    {"policy-class", WEIR_OPT_TEXT, FIELD(policy_class), "CNN|ACT", "CNN", "policy to train", .topic = "Policy",
+     .details = "ACT is trained in PyTorch by python3 -m weir.examples.imitate_episodes, which gets all arguments. It "
+                "needs the Python package and torch."},
     {"hidden-dim", WEIR_OPT_INT, FIELD(hidden_dim), "N", "512", "width of the hidden layers", 1, 65536},
     {"dim-feedforward", WEIR_OPT_INT, FIELD(dim_feedforward), "N", "3200", "width of the head's feed-forward layer", 1,
      65536},
@@ -35,9 +36,6 @@ const struct weir_opt weir_train_opts[TRAIN_OPTS] = {
     {"amp", WEIR_OPT_FLAG, FIELD(amp), NULL, NULL, "mixed precision on a GPU",
      .details = "Matrix products use float16, with a dynamic loss scale. Ignored on the CPU."},
     {"kl-weight", WEIR_OPT_DOUBLE, FIELD(kl_weight), "F", NULL, "accepted for ACT's scripts; CNN ignores it", 0, 1e9},
-    {"temporal-agg", WEIR_OPT_FLAG, FIELD(temporal_agg), NULL, NULL, "accepted for ACT's scripts; CNN ignores it"},
-    {"onscreen-render", WEIR_OPT_FLAG, FIELD(onscreen_render), NULL, NULL,
-     "accepted for ACT's scripts; CNN ignores it"},
     {"mean", WEIR_OPT_TEXT, FIELD(run.mean), "R,G,B|imagenet", NULL, "per-channel mean to subtract from 0..1",
      .topic = "Images"},
     {"std", WEIR_OPT_TEXT, FIELD(run.std), "R,G,B|imagenet", NULL, "per-channel standard deviation to divide by"},
@@ -47,6 +45,35 @@ const struct weir_opt weir_train_opts[TRAIN_OPTS] = {
                 "it uses one thread per core. "
                 "0 loads on the main thread."},
 };
+
+#define ROLLOUT   "it needs ACT's simulator or a robot, which weir does not have; leave it out"
+#define OF_ACT    "only ACT has it; add --policy-class ACT"
+#define NO_EFFECT "it has no effect on training here; leave it out"
+
+/* Options of ACT's script, and of the DETR parser that it includes. */
+const struct weir_opt_refused weir_train_refused[] = {
+    {"eval", "CNN is validated after each epoch; with --policy-class ACT it validates a checkpoint"},
+    {"onscreen-render", ROLLOUT},
+    {"temporal-agg", ROLLOUT},
+    {"backbone", OF_ACT},
+    {"lr-backbone", OF_ACT},
+    {"enc-layers", OF_ACT},
+    {"dec-layers", OF_ACT},
+    {"nheads", OF_ACT},
+    {"dropout", OF_ACT},
+    {"pre-norm", OF_ACT},
+    {"position-embedding", OF_ACT},
+    {"grad-checkpoint", OF_ACT},
+    {"camera-names", "use --cameras A,B"},
+    {"num-queries", "use --chunk-size"},
+    {"epochs", "use --num-epochs"},
+    {"num-steps", "use --num-epochs, and --max-batches for shorter epochs"},
+    {"dilation", NO_EFFECT},
+    {"masks", NO_EFFECT},
+    {"lr-drop", NO_EFFECT},
+    {"clip-max-norm", NO_EFFECT},
+    {0}};
+
 const struct weir_opt_set weir_train_sets[] = WEIR_RUN_SETS(0, WEIR_FOR_TRAIN);
 
 const char weir_train_examples[] =
@@ -56,11 +83,14 @@ const char weir_train_examples[] =
     "weir train --task_name astrobench_dual_arm --ckpt_dir ./ckpt_profile --policy_class CNN --kl_weight 10 "
     "--chunk_size 20 "
     "--hidden_dim 512 --batch_size 4 --dim_feedforward 3200 --num_epochs 1 --lr 1e-5 --seed 0\tThe usual arguments of "
-    "ACT, with "
-    "the data in $WEIR_DATASETS/astrobench_dual_arm.\n";
+    "ACT, with the data in $WEIR_DATASETS/astrobench_dual_arm; --policy_class ACT trains ACT itself, in PyTorch.\n";
 
 int weir_train_options_check(struct train_options *o, struct weir_err *err)
 {
+    if (strcmp(o->policy_class, "ACT") == 0)
+        return weir_err_set(err, -EINVAL,
+                            "--policy-class ACT is in the --config file, which ACT does not read; type its "
+                            "options");
     if (strcmp(o->policy_class, "CNN") != 0)
         return weir_err_set(err, -EINVAL, "--policy-class \"%.64s\" does not exist; use CNN, or ACT (in PyTorch)",
                             o->policy_class);
@@ -95,19 +125,4 @@ const char *weir_train_data(const struct train_options *options, const char *dat
                  "no data is given; use weir train DATA or --dataset-dir DIR, or put the data into "
                  "$WEIR_DATASETS/NAME and use --task-name NAME");
     return NULL;
-}
-
-void weir_train_unused(const struct train_options *options, char *text, size_t size)
-{
-    const struct {
-        bool typed;
-        const char *name;
-    } unused[] = {{options->kl_weight > 0, "--kl-weight"},
-                  {options->temporal_agg, "--temporal-agg"},
-                  {options->onscreen_render, "--onscreen-render"}};
-    size_t used = 0;
-    *text = '\0';
-    for (size_t i = 0; i < sizeof unused / sizeof unused[0]; i++)
-        if (unused[i].typed && used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", unused[i].name);
 }
