@@ -1,6 +1,7 @@
 #include "analyze/verdict/stage_advice.h"
 
 #include <math.h>
+#include <string.h>
 
 static double percent(double part_s, double whole_s)
 {
@@ -121,38 +122,70 @@ static void print_rule(FILE *out, const struct weir_stage_times *times)
         fprintf(out, "more than 40 %%: %s\n", table[DECODE].helps[times->loader]);
 }
 
+/* Lists the groups that get advice, the largest first after decoding, which has a whole of its own. Returns their
+ * number. */
+static int choose(enum group chosen[GROUPS], const struct weir_stage_times *times)
+{
+    int n = 0;
+    for (int i = 0; i < GROUPS; i++) {
+        int at = n;
+        if (!table[i].applies(times))
+            continue;
+        for (;
+             at > 0 && chosen[at - 1] != DECODE && seconds_of(times, chosen[at - 1]) < seconds_of(times, (enum group)i);
+             at--)
+            chosen[at] = chosen[at - 1];
+        chosen[at] = (enum group)i;
+        n++;
+    }
+    return n;
+}
+
 void weir_stage_advice_print(FILE *out, const struct weir_stage_times *times)
 {
+    enum group chosen[GROUPS];
+    int n = choose(chosen, times);
     if (times->sample_s > 0 && times->decode_s >= 0)
         print_rule(out, times);
-    for (int i = READ; i < GROUPS; i++) {
-        const struct stage_advice *row = &table[i];
-        double part_s = seconds_of(times, (enum group)i);
-        if (row->applies(times))
+    for (int i = 0; i < n; i++) {
+        enum group group = chosen[i];
+        const struct stage_advice *row = &table[group];
+        double part_s = seconds_of(times, group);
+        if (group != DECODE)
             fprintf(out, "  %-22s  %s%.0f %% of %s (%s, %.2fs): %s\n", row->cause,
-                    i == READ && times->data_at_most ? "at most " : "", percent(part_s, times->whole_s), times->whole,
-                    i == READ ? times->data : row->stages, part_s, row->helps[owner_of(times, (enum group)i)]);
+                    group == READ && times->data_at_most ? "at most " : "", percent(part_s, times->whole_s),
+                    times->whole, group == READ ? times->data : row->stages, part_s,
+                    row->helps[owner_of(times, group)]);
     }
 }
 
 void weir_stage_advice_json(struct weir_json *json, const struct weir_stage_times *times)
 {
+    enum group chosen[GROUPS];
+    int n = choose(chosen, times);
     weir_json_array(json, "stage_advice");
-    for (int i = 0; i < GROUPS; i++) {
-        const struct stage_advice *row = &table[i];
-        double part_s = seconds_of(times, (enum group)i);
-        if (!row->applies(times))
-            continue;
+    for (int i = 0; i < n; i++) {
+        enum group group = chosen[i];
+        const struct stage_advice *row = &table[group];
         weir_json_object(json, NULL);
         weir_json_text(json, "name", row->name);
         weir_json_text(json, "cause", row->cause);
-        weir_json_text(json, "stages", i == READ ? times->data : row->stages);
-        weir_json_double(json, "share", part_s / (i == DECODE ? times->sample_s : times->whole_s));
-        weir_json_text(json, "of", i == DECODE ? "a sample's time" : times->whole);
-        weir_json_text(json, "advice", row->helps[owner_of(times, (enum group)i)]);
+        weir_json_text(json, "stages", group == READ ? times->data : row->stages);
+        weir_json_double(json, "share",
+                         seconds_of(times, group) / (group == DECODE ? times->sample_s : times->whole_s));
+        weir_json_text(json, "of", group == DECODE ? "a sample's time" : times->whole);
+        weir_json_text(json, "advice", row->helps[owner_of(times, group)]);
         weir_json_end(json, '}');
     }
     weir_json_end(json, ']');
+}
+
+const char *weir_stage_advice_of(const char *stage, enum weir_stage_owner owner)
+{
+    for (int i = 0; i < GROUPS; i++)
+        if (table[i].stages && strcmp(table[i].stages, stage) == 0)
+            return table[i].helps[owner];
+    return NULL;
 }
 
 /* ---- Weir's own reports ---- */

@@ -25,10 +25,13 @@ struct weir_stage_times {
     enum weir_stage_owner step, loader;
 };
 
-/* Print one line for each stage that takes much of the time, with what helps, and write them as the array
- * "stage_advice" of the open object. If decoding was timed, the first line is that of the 40 % rule. */
+/* Print one line for each stage that takes much of the time, with what helps, the largest first, and write them as the
+ * array "stage_advice" of the open object. If decoding was timed, the first line is that of the 40 % rule. */
 void weir_stage_advice_print(FILE *out, const struct weir_stage_times *times);
 void weir_stage_advice_json(struct weir_json *json, const struct weir_stage_times *times);
+
+/* Returns what helps with a stage that the table names alone, such as "21_backward", or NULL. */
+const char *weir_stage_advice_of(const char *stage, enum weir_stage_owner owner);
 
 /* Fills in the times of a report's training steps. Without a real training step, or if the verdict cannot tell, there
  * is no advice for the step. Loading has only the rule: for the rest, verdicts have advice with predictions. */

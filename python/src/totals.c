@@ -1,4 +1,4 @@
-#include "analyze/verdict/verdict.h"
+#include "analyze/verdict/stage_advice.h"
 #include "base/ranks.h"
 #include "base/terminal.h"
 #include "prof/report/machine.h"
@@ -443,6 +443,16 @@ static PyObject *py_loop(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *py_stage_advice(PyObject *self, PyObject *stage)
+{
+    const char *name = PyUnicode_AsUTF8AndSize(stage, NULL);
+    const char *helps = name ? weir_stage_advice_of(name, WEIR_OWNER_SCRIPT) : NULL;
+    (void)self;
+    if (!name)
+        return NULL;
+    return helps ? PyUnicode_FromString(helps) : Py_NewRef(Py_None);
+}
+
 int weir_totals_begin(PyObject *module)
 {
     static PyMethodDef functions[] = {
@@ -454,6 +464,7 @@ int weir_totals_begin(PyObject *module)
          "(wall seconds, seconds outside all stages, [(stage, kind, own seconds, parent, purpose, fraction of them on "
          "a "
          "core or ready for one)], None or (who takes cores, part, others' cores, own cores, cores, quota))"},
+        {"_stage_advice", py_stage_advice, METH_O, "What helps in a script with a stage; None if that is unknown."},
         {"_set_children", py_set_children, METH_O, "Sets the function that lists the PIDs of child processes."},
         {"_reset", py_reset, METH_NOARGS, "Restarts the counts of all stages."},
         {0}};

@@ -1,5 +1,7 @@
 """The bottleneck of a training loop, from its stages alone: a sentence, remedies, and the parts of the loop's time."""
 
+from . import _weir
+
 _TEXTS = {
     "lead": "verdict: ",
     "others take cores": "The loop waits for a core {share:.1f} % of its time: of {cores}, other processes use {others:.2f} "
@@ -148,6 +150,8 @@ def _helps(loop, workers, had_loader):
         key, condition = _of_part(loop, workers, name)
         first, *more = _REMEDIES[key]
         remedies += [condition + first, *more]
+        advice = _weir._stage_advice(name) if key == "step" else None
+        remedies += [advice] if advice else []
     if not remedies:
         return ""
     labels = ["what helps"] + ["also"] * (_REMEDIES_MOST - 1)

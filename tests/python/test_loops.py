@@ -340,6 +340,13 @@ print(loop[0], *(loop[3] or ["none"]))
         self.assertRegex(self.helps(("20_train_forward_pass", "work", 3, None, "step", 0), wait), "^the largest part is the training")
         self.assertEqual(self.helps(step, unattributed=5), "", "the sentence says it")
 
+    def test_a_long_step_gets_the_advice_of_weir_report(self):
+        for name, helps in (("20_train_forward_pass", r"hidden_dim, dim_feedforward.*AMP.*batch_size.*MobileNet"),
+                            ("21_backward", "chunk_size.*gradient accumulation.*gradient checkpointing")):
+            text = self.helps((name, "work", 3, None, "step", 0.9), ("08_wait_for_data", "wait", 0.5, None, "loading", 0.9))
+            self.assertRegex(text, f"^the largest part is the training step, not loading: .*\n.*{helps}")
+        self.assertNotIn("hidden_dim", self.helps(("22_optimizer_step", "work", 3, None, "step", 0.9)))
+
 
 @unittest.skipUnless(HAS_TORCH, "torch is not installed")
 class WithADataLoader(Loop):
