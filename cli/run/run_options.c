@@ -78,8 +78,9 @@ const struct weir_opt weir_run_opts[] = {
     {"schedule", WEIR_OPT_TEXT, FIELD(schedule), "NAME=N,...", "wait=1,warmup=1,active=3,repeat=1", "steps to trace",
      .topic = "Recording, with --profile", .users = TRAIN,
      .details =
-         "The names are wait, warmup, active, repeat (0: until the end), skip_first and skip_first_wait. Values are "
-         "steps or times, such as active=500ms."},
+         "wait, warmup, active and skip_first are numbers of steps, repeat is the number of cycles (0: until the end), "
+         "skip_first_wait=1 leaves out the first wait. wait and active take a time as well: wait=5 is 5 steps, wait=5s "
+         "all steps of 5 seconds, and active=500ms those of half a second."},
     {"record-shapes", WEIR_OPT_FLAG, FIELD(record_shapes), NULL, NULL, "recording of the shapes and types of tensors",
      .users = TRAIN},
     {"profile-memory", WEIR_OPT_FLAG, FIELD(profile_memory), NULL, NULL, "recording of the memory used by batches",

@@ -161,6 +161,11 @@ usage() {
 }
 usage "--schedule: 'often' is not one of" --profile "$work/x" --schedule often
 usage "a schedule needs active=N" --profile "$work/x" --schedule wait=1
+for word in warmup repeat skip_first skip_first_wait; do
+    usage "$word=1s: only wait and active accept a time" --profile "$work/x" --schedule "active=1,$word=1s"
+done
+run 0 run --help-all
+out "wait and active take a time as well: wait=5 is 5 steps, wait=5s all steps of 5 seconds"
 usage "'speed' is not a sort key; use one of self_cpu_time_total" --profile "$work/x" --sort-by speed
 usage "add --profile DIR" --with-stack
 usage "--no-timing" --profile "$work/x" --no-timing
