@@ -36,6 +36,8 @@ static const struct weir_job_advice_info advices[WEIR_JOB_ADVICES] = {
     [WEIR_JOB_ADVICE_NONE] = {"none", "", ""},
     [WEIR_JOB_ADVICE_WATCH] = {"watch", "look inside with weir.watch(dataloader)",
                                "or without a change: python -m weir watch train.py"},
+    [WEIR_JOB_ADVICE_OWN_REPORT] = {"own-report", "read the report of Weir's loader, which times every stage",
+                                    "Ctrl-C prints it, --serve shows it live; weir.print_timing_stats() in Python"},
     [WEIR_JOB_ADVICE_TRACE] = {"trace", "trace the step", "with weir.profile, or torch.profiler"},
     [WEIR_JOB_ADVICE_TIME_PARTS] = {"time-parts", "time the parts of the iterable",
                                     "with weir.stage, if they run in this process"},

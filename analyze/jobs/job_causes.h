@@ -34,8 +34,9 @@ enum weir_job_cause {
 
 enum weir_job_advice {
     WEIR_JOB_ADVICE_NONE,
-    WEIR_JOB_ADVICE_WATCH, /* look inside, with weir.watch */
-    WEIR_JOB_ADVICE_TRACE, /* the step */
+    WEIR_JOB_ADVICE_WATCH,      /* look inside, with weir.watch */
+    WEIR_JOB_ADVICE_OWN_REPORT, /* of Weir's loader */
+    WEIR_JOB_ADVICE_TRACE,      /* the step */
     WEIR_JOB_ADVICE_TIME_PARTS,
     WEIR_JOB_ADVICE_NUM_WORKERS,
     WEIR_JOB_ADVICE_FEWER_WORKERS,

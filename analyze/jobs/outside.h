@@ -77,6 +77,7 @@ struct weir_outside_window {
     int n, next;
     int cores, online;
     double quota_cores;
+    bool torch, weir; /* of the last interval */
     struct weir_outside_sums intervals[WEIR_OUTSIDE_INTERVALS];
 };
 
@@ -86,6 +87,7 @@ void weir_outside_add(struct weir_outside_window *window, const struct weir_outs
 struct weir_outside_figures {
     double seconds;
     double main[WEIR_TASK_USES];
+    bool torch, weir; /* as in struct weir_job */
     bool has_pin;
     double pin[WEIR_TASK_USES];
     double other_thread;            /* another Python thread of the main process: time on a core */

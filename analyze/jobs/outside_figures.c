@@ -72,6 +72,8 @@ void weir_outside_add(struct weir_outside_window *window, const struct weir_outs
     window->cores = machine->cores;
     window->online = machine->online;
     window->quota_cores = machine->quota_cores;
+    window->torch = job->torch;
+    window->weir = job->weir;
     window->next = (window->next + 1) % WEIR_OUTSIDE_INTERVALS;
     window->n += window->n < WEIR_OUTSIDE_INTERVALS;
 }
@@ -195,8 +197,12 @@ void weir_outside_figures(const struct weir_outside_window *window, struct weir_
     double pin_seconds = 0, gpu_seconds = 0, gpu_busy = 0, storage_bytes = 0;
     double to_gpu_seconds = 0, to_gpu_bytes = 0;
     uint64_t periods = 0, throttled = 0;
-    struct weir_outside_figures sum = {
-        .cores = window->cores, .online = window->online, .quota_cores = window->quota_cores, .ready_threads = -1};
+    struct weir_outside_figures sum = {.torch = window->torch,
+                                       .weir = window->weir,
+                                       .cores = window->cores,
+                                       .online = window->online,
+                                       .quota_cores = window->quota_cores,
+                                       .ready_threads = -1};
     for (int i = 0; i < window->n; i++) {
         const struct weir_outside_sums *sums = &window->intervals[i];
         sum.seconds += sums->seconds;

@@ -55,16 +55,23 @@ static bool is_hidden(figures_t *f)
     return f->main[WEIR_TASK_OTHER] + uses[WEIR_TASK_OTHER] > WEIR_OUTSIDE_WAIT && uses[WEIR_TASK_OTHER] > 0.9 * asleep;
 }
 
-/* Without a pin thread, the loop waits for batches in poll(). With one it waits for a lock, as it does for the autograd
- * thread and the GIL, so the workers and the GPU have to show which. */
+/* Whether the loop waits for batches on a lock, as it does for the autograd thread and the GIL: with a pin thread, and
+ * for Weir's loader. */
+static bool waits_on_lock(figures_t *f)
+{
+    return f->has_pin || (f->weir && f->torch);
+}
+
+/* Otherwise the loop waits for batches in poll(). If it waits on a lock, the workers and the GPU have to show for what.
+ */
 static enum bound data_bound(figures_t *f)
 {
-    double wait = f->main[WEIR_TASK_IDLE] + (f->has_pin ? f->main[WEIR_TASK_LOCK] : 0);
+    double wait = f->main[WEIR_TASK_IDLE] + (waits_on_lock(f) ? f->main[WEIR_TASK_LOCK] : 0);
     if (f->n_workers == 0 || is_hidden(f))
         return BOUND_UNKNOWN;
     if (wait < WEIR_OUTSIDE_WAIT)
         return BOUND_NO;
-    if (!f->has_pin)
+    if (!waits_on_lock(f))
         return BOUND_YES;
     if (f->gpu_busy >= WEIR_OUTSIDE_GPU_BUSY)
         return BOUND_NO;
@@ -76,10 +83,10 @@ static enum bound data_bound(figures_t *f)
                : BOUND_UNKNOWN;
 }
 
-/* Returns the most that a rule about waits can be: what is inferred through the pin thread is never sure. */
+/* Returns the most that a rule about waits can be: what is inferred from waits on a lock is never sure. */
 static enum weir_certainty at_most(figures_t *f, enum weir_certainty certainty)
 {
-    return f->has_pin && certainty == SURE ? LIKELY : certainty;
+    return waits_on_lock(f) && certainty == SURE ? LIKELY : certainty;
 }
 
 /* Describes the loop's wait for data, for the evidence of a data-bound job. */
@@ -91,6 +98,9 @@ static struct wait_text wait_text(figures_t *f)
     struct wait_text wait;
     if (f->has_pin)
         snprintf(wait.text, sizeof wait.text, "the pin thread hides the training loop's wait");
+    else if (waits_on_lock(f))
+        snprintf(wait.text, sizeof wait.text, "the training loop waits on a lock %.0f %% of the time",
+                 percent(f->main[WEIR_TASK_LOCK]));
     else
         snprintf(wait.text, sizeof wait.text, "the training loop waits for batches %.0f %% of the time",
                  percent(f->main[WEIR_TASK_IDLE]));
@@ -101,7 +111,7 @@ static struct wait_text wait_text(figures_t *f)
 static double gain_without_wait(figures_t *f)
 {
     double wait = f->main[WEIR_TASK_IDLE];
-    return f->has_pin || wait > 0.99 ? 0 : 1 / (1 - wait);
+    return waits_on_lock(f) || wait > 0.99 ? 0 : 1 / (1 - wait);
 }
 
 /* ---- who takes the cores ---- */
@@ -217,7 +227,7 @@ static void add_gpu(struct weir_outside_cause *cause, figures_t *f)
 /* A copy from memory that is not pinned takes the loop's time. */
 static bool judge_copies(struct weir_outside_verdict *verdict, figures_t *f)
 {
-    if (f->has_pin || f->n_workers == 0 || f->to_gpu_bytes_per_s < WEIR_OUTSIDE_COPIES ||
+    if (f->has_pin || f->weir || f->n_workers == 0 || f->to_gpu_bytes_per_s < WEIR_OUTSIDE_COPIES ||
         f->gpu_busy >= WEIR_OUTSIDE_GPU_IDLE || f->main[WEIR_TASK_ON_CORE] < 0.5)
         return false;
     add(verdict, WEIR_JOB_PIN_OFF, LIKELY,
@@ -237,7 +247,7 @@ static void judge_step(struct weir_outside_verdict *verdict, figures_t *f)
     bool gpu_waits = f->gpu_busy >= 0 && f->gpu_busy < WEIR_OUTSIDE_GPU_IDLE;
     bool gpu_works = f->gpu_busy >= WEIR_OUTSIDE_GPU_IDLE;
     bool step_waits = !gpu_works && asleep >= 0.5;
-    enum weir_certainty certainty = f->has_pin && f->main[WEIR_TASK_LOCK] >= WEIR_OUTSIDE_WAIT ? LIKELY : SURE;
+    enum weir_certainty certainty = waits_on_lock(f) && f->main[WEIR_TASK_LOCK] >= WEIR_OUTSIDE_WAIT ? LIKELY : SURE;
     struct weir_outside_cause *cause;
     if (step_waits || (gpu_waits && f->n_workers > 0))
         cause =
@@ -258,7 +268,7 @@ static void judge_step(struct weir_outside_verdict *verdict, figures_t *f)
 
 static bool judge_start_up(struct weir_outside_verdict *verdict, figures_t *f)
 {
-    if (f->young < WEIR_OUTSIDE_YOUNG || f->workers_begun < 2)
+    if (f->weir || f->young < WEIR_OUTSIDE_YOUNG || f->workers_begun < 2) /* Weir's workers remain */
         return false;
     add(verdict, WEIR_JOB_START_UP, at_most(f, LIKELY),
         "%d workers were started in %.0f s; %.0f %% of the time they were missing or younger than %.0f s; %s",
@@ -304,7 +314,7 @@ static void suggest_workers(struct weir_outside_cause *cause, figures_t *f, doub
     cause->num_workers_now = f->n_workers;
     if (cause->num_workers <= f->n_workers)
         cause->num_workers = 0;
-    else if (!f->has_pin)
+    else if (!waits_on_lock(f))
         cause->gain = fmin((double)cause->num_workers / f->n_workers, fmax(gain_without_wait(f), 1));
 }
 
@@ -366,19 +376,20 @@ static void judge_data(struct weir_outside_verdict *verdict, figures_t *f)
 
 static void judge_without_workers(struct weir_outside_verdict *verdict, figures_t *f)
 {
+    const char *workers = f->weir ? "worker threads" : "DataLoader workers";
     struct weir_outside_cause *cause;
     if (f->main[WEIR_TASK_STORAGE] >= WEIR_OUTSIDE_BLOCKED)
         cause = add(verdict, WEIR_JOB_STORAGE, LIKELY,
-                    "the main process sleeps in storage %.0f %% of the time, and has no DataLoader workers",
-                    percent(f->main[WEIR_TASK_STORAGE]));
+                    "the main process sleeps in storage %.0f %% of the time, and has no %s",
+                    percent(f->main[WEIR_TASK_STORAGE]), workers);
     else if (f->gpu_busy >= WEIR_OUTSIDE_GPU_BUSY)
-        cause = add(verdict, WEIR_JOB_NOT_DATA_BOUND, LIKELY, "the main process has no DataLoader workers");
+        cause = add(verdict, WEIR_JOB_NOT_DATA_BOUND, LIKELY, "the main process has no %s", workers);
     else
         cause =
             add(verdict, WEIR_JOB_UNSURE, UNSURE,
-                "the main process has no DataLoader workers, so loading and the step share one thread, which is on a "
-                "core %.0f %% of the time",
-                percent(f->main[WEIR_TASK_ON_CORE]));
+                "the main process has no %s, so loading and the step share one thread, which is on a core %.0f %% of "
+                "the time",
+                workers, percent(f->main[WEIR_TASK_ON_CORE]));
     add_gpu(cause, f);
 }
 
@@ -415,18 +426,16 @@ static void judge_unknown(struct weir_outside_verdict *verdict, figures_t *f)
     struct weir_outside_cause *cause =
         add(verdict, WEIR_JOB_UNSURE, UNSURE,
             "the training loop sleeps on a lock %.0f %% of the time, which can be a batch, the autograd thread or the "
-            "GIL: the pin thread hides which; workers are idle %.0f %%",
-            percent(f->main[WEIR_TASK_LOCK]), percent(f->workers[WEIR_TASK_IDLE]));
+            "GIL%s; workers are idle %.0f %%",
+            percent(f->main[WEIR_TASK_LOCK]), f->has_pin ? ": the pin thread hides which" : "",
+            percent(f->workers[WEIR_TASK_IDLE]));
     add_gpu(cause, f);
 }
 
 /* ---- the verdict ---- */
 
-void weir_outside_judge(struct weir_outside_verdict *verdict, const struct weir_outside_figures *f)
+static void name_causes(struct weir_outside_verdict *verdict, figures_t *f)
 {
-    *verdict = (struct weir_outside_verdict){.ready = f->seconds >= WEIR_OUTSIDE_LEAST_S};
-    if (!verdict->ready)
-        return;
     enum bound bound = data_bound(f);
     /* More cores do not help workers that sleep. */
     bool sleepers = bound == BOUND_YES && asleep_at_work(f) && f->main[WEIR_TASK_CORE_WAIT] < f->main[WEIR_TASK_IDLE];
@@ -448,4 +457,22 @@ void weir_outside_judge(struct weir_outside_verdict *verdict, const struct weir_
         judge_step(verdict, f);
     else if (verdict->n_causes == 0)
         judge_unknown(verdict, f);
+}
+
+/* Whether the advice, which is in PyTorch's words, also applies to Weir's loader. */
+static bool applies_to_weir(enum weir_job_advice advice)
+{
+    return advice == WEIR_JOB_ADVICE_NONE || advice == WEIR_JOB_ADVICE_NUM_WORKERS ||
+           advice == WEIR_JOB_ADVICE_FEWER_WORKERS || advice == WEIR_JOB_ADVICE_FASTER_STORAGE ||
+           advice == WEIR_JOB_ADVICE_QUOTA || advice == WEIR_JOB_ADVICE_NEIGHBOURS;
+}
+
+void weir_outside_judge(struct weir_outside_verdict *verdict, const struct weir_outside_figures *f)
+{
+    *verdict = (struct weir_outside_verdict){.ready = f->seconds >= WEIR_OUTSIDE_LEAST_S};
+    if (verdict->ready)
+        name_causes(verdict, f);
+    for (int i = 0; i < verdict->n_causes && f->weir; i++)
+        if (!applies_to_weir(verdict->causes[i].advice))
+            verdict->causes[i].advice = WEIR_JOB_ADVICE_OWN_REPORT;
 }

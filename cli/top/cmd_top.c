@@ -60,8 +60,8 @@ static int no_job(const struct session *session, struct weir_err *err)
             "as that user",
             (int)pid, (unsigned)user);
     return weir_err_set(err, -ESRCH,
-                        "process %d is not a PyTorch training job: neither it nor a descendant has loaded libtorch; "
-                        "weir top without a PID lists all jobs",
+                        "process %d is not a training job: neither it nor a descendant has loaded libtorch or opened "
+                        "a loader of Weir; weir top without a PID lists all jobs",
                         (int)pid);
 }
 
@@ -96,7 +96,7 @@ static void print_last(struct session *session)
     else if (session->top.n_jobs > 0)
         top_print(session->out, &session->top);
     else
-        fprintf(session->out, "weir top: the command ran no PyTorch training job\n");
+        fprintf(session->out, "weir top: the command ran no training job\n");
     fflush(session->out);
 }
 
@@ -239,7 +239,7 @@ static int run_top(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_top = {
     .name = "top",
-    .summary = "show how a running PyTorch job spends its time",
+    .summary = "show how a running training job spends its time",
     .group = WEIR_GROUP_MEASURE,
     .args = "[PID | -- COMMAND ...]",
     .max_args = 1,
@@ -249,10 +249,12 @@ const struct weir_command weir_cmd_top = {
                 "weir top 4242\tthe job that has this process, or was started by it\n"
                 "weir top -- python train.py\tstart a job and print verdicts on stderr\n"
                 "weir top --json --seconds 20 4242\tfigures and verdict of 20 seconds, for scripts\n",
-    .notes = "PID is a training process, one of its DataLoader workers, or a process above it, such as torchrun or a "
-             "shell. Without PID, all PyTorch jobs of this user are shown. Nothing in the job is changed or stopped.\n"
-             "On a terminal, keys work as in top: q quits, h explains the keys and columns. Otherwise each second "
-             "prints one line per job, and each ten seconds a verdict.\n"
-             "A command keeps its standard input and output; its exit status and signals are passed on.",
+    .notes =
+        "PID is a training process of PyTorch or Weir (weir run, weir train, weir.Loader), one of its DataLoader "
+        "workers, or a process above it, such as torchrun or a shell. Without PID, all jobs of this user are shown. "
+        "Nothing in the job is changed or stopped.\n"
+        "On a terminal, keys work as in top: q quits, h explains the keys and columns. Otherwise each second "
+        "prints one line per job, and each ten seconds a verdict.\n"
+        "A command keeps its standard input and output; its exit status and signals are passed on.",
     .run = run_top,
 };

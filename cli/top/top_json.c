@@ -75,6 +75,7 @@ static void put_job(struct weir_json *json, const struct top_job *job)
     weir_json_object(json, NULL);
     weir_json_int(json, "pid", job->job.pid);
     weir_json_text(json, "command", job->job.command);
+    weir_json_text(json, "loader", job->job.weir ? "weir" : "torch");
     weir_json_known(json, "rank", job->job.rank);
     weir_json_known(json, "world_size", job->job.world_size);
     weir_json_known(json, "local_rank", job->job.local_rank);

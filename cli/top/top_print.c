@@ -127,7 +127,7 @@ static void put_workers(struct weir_table *table, const struct top *top, const s
         qsort(rows, (size_t)figures->n_workers, sizeof *rows, descending);
     for (int i = 0; i < figures->n_workers; i++) {
         snprintf(name, sizeof name, "worker %d", rows[i].number);
-        put_process(table, name, rows[i].figures);
+        put_process(table, rows[i].figures->name[0] ? rows[i].figures->name : name, rows[i].figures);
     }
 }
 
@@ -175,6 +175,9 @@ static void print_title(FILE *out, const struct top_job *job)
     if (job->job.rank >= 0)
         fprintf(text, "rank %d of %d, ", job->job.rank, job->job.world_size);
     fprintf(text, "process %d%s: %s\n", (int)job->job.pid, job->ended ? " (has ended)" : "", job->job.command);
+    if (job->job.weir)
+        fprintf(text, "loads by Weir's loader, whose %s\n",
+                job->job.n_workers > 0 ? "workers are threads of this process" : "consumer does all the work");
     if (job->job.foreign)
         fprintf(text, "another user's process: only times on and off cores can be read\n");
     if (job->job.more_workers)
@@ -207,7 +210,7 @@ static void print_table(FILE *out, const struct top *top, const struct top_job *
     const struct weir_job_figures *figures = figures_of(top, job);
     struct weir_table table;
     weir_table_open(&table, columns, COLUMNS);
-    put_process(&table, "main", &figures->main);
+    put_process(&table, job->job.weir ? "consumer" : "main", &figures->main);
     if (figures->has_pin)
         put_pin(&table, &figures->pin);
     if (top->collapsed && figures->n_workers > 1)
@@ -286,7 +289,7 @@ void top_print_line(FILE *out, const struct top *top, const struct top_job *job)
     if (job->job.rank >= 0)
         fprintf(out, " rank %d", job->job.rank);
     fprintf(out, " process %d", (int)job->job.pid);
-    add_shares(out, "main", job->last.main.shares.of);
+    add_shares(out, job->job.weir ? "consumer" : "main", job->last.main.shares.of);
     for (int use = 0; use < WEIR_TASK_USES; use++)
         workers[use] = mean_share(&job->last, use);
     snprintf(what, sizeof what, "%d worker%s", job->last.n_workers, job->last.n_workers == 1 ? "" : "s");

@@ -15,7 +15,9 @@ static const double SLOW_S = 10, SLOW_SHARE = 0.003;
 
 struct process_watch {
     struct weir_task_watch task;
-    uint64_t begun_ns; /* 0: it existed before the watch */
+    char thread[WEIR_TASK_NAME]; /* the name of a worker that is a thread; "" for a process */
+    bool own_reads;              /* reads are those of the watched thread */
+    uint64_t begun_ns;           /* 0: it existed before the watch */
     uint64_t storage_bytes, asked_bytes;
     uint64_t cpu_ns; /* at the end of the last interval */
     bool counts_ready;
@@ -34,6 +36,7 @@ struct thread_times {
 struct weir_job_watch {
     const char *root;
     pid_t pid;
+    bool torch, weir;
     unsigned n_samples;
     struct process_watch main;
     pid_t pin_thread;
@@ -94,10 +97,10 @@ static void list_threads(struct weir_job_watch *watch)
     weir_threads_each(watch->root, watch->pid, add_thread, watch);
 }
 
-/* Threads of torch and CUDA run no Python code. */
+/* Threads of torch, CUDA and Weir run no Python code. */
 static bool may_run_python(const struct weir_job_watch *watch, pid_t tid)
 {
-    static const char *const prefixes[] = {"pt_", "cuda", "nccl", NULL};
+    static const char *const prefixes[] = {"pt_", "cuda", "nccl", "weir", NULL};
     struct weir_task_stat stat;
     if (!weir_task_stat_read(&stat, watch->root, watch->pid, tid))
         return false;
@@ -141,6 +144,12 @@ static uint64_t cpu_ns_of(const struct process_watch *process)
     return weir_task_stat_read(&stat, process->task.root, process->task.pid, 0) ? stat.cpu_ns : 0;
 }
 
+static uint64_t storage_bytes_of(const struct process_watch *process, uint64_t *asked)
+{
+    const struct weir_task_watch *task = &process->task;
+    return weir_task_storage_bytes(task->root, task->pid, process->own_reads ? task->tid : 0, asked);
+}
+
 static void begin(struct process_watch *process, const char *root, pid_t pid, uint64_t begun_ns)
 {
     memset(process, 0, sizeof *process);
@@ -149,7 +158,22 @@ static void begin(struct process_watch *process, const char *root, pid_t pid, ui
     process->begun_ns = begun_ns;
     process->counts_ready = true;
     process->cpu_ns = cpu_ns_of(process);
-    process->storage_bytes = weir_process_storage_bytes(root, pid, &process->asked_bytes);
+    process->storage_bytes = storage_bytes_of(process, &process->asked_bytes);
+    process->pss_bytes = process->n_files = -1;
+}
+
+static void begin_thread(struct process_watch *process, const char *root, pid_t pid, pid_t tid, uint64_t begun_ns)
+{
+    struct weir_task_stat stat = {.name = "thread"};
+    memset(process, 0, sizeof *process);
+    weir_task_watch_begin(&process->task, root, pid, tid);
+    weir_task_watch_keep_open(&process->task);
+    process->task.lock_is_queue = process->own_reads = true;
+    weir_task_stat_read(&stat, root, pid, tid);
+    memcpy(process->thread, stat.name, sizeof process->thread);
+    process->begun_ns = begun_ns;
+    process->storage_bytes = storage_bytes_of(process, &process->asked_bytes);
+    process->slow_due_ns = UINT64_MAX;
     process->pss_bytes = process->n_files = -1;
 }
 
@@ -188,7 +212,7 @@ static double rate(uint64_t now, uint64_t then, double seconds)
 
 static void take_reads(struct process_watch *process, struct weir_process_figures *figures)
 {
-    uint64_t asked, storage = weir_process_storage_bytes(process->task.root, process->task.pid, &asked);
+    uint64_t asked, storage = storage_bytes_of(process, &asked);
     double seconds = figures->shares.seconds, asked_per_s = rate(asked, process->asked_bytes, seconds);
     figures->storage_bytes_per_s = rate(storage, process->storage_bytes, seconds);
     figures->cached_bytes_per_s = -1;
@@ -213,7 +237,8 @@ static void read_slow_figures(struct process_watch *process, int n_processes)
     process->slow_due_ns = begun_ns + (uint64_t)(wait_s * 1e9);
 }
 
-/* Sets the ready threads: counted ones, or the watched thread alone if no other one runs. Returns the CPU time. */
+/* Sets the ready threads: counted ones, or the watched thread alone if no other one runs. Returns the CPU time; that of
+ * a thread is part of its process's. */
 static uint64_t take_threads(struct process_watch *process, struct weir_process_figures *figures)
 {
     struct weir_task_stat stat;
@@ -224,7 +249,7 @@ static uint64_t take_threads(struct process_watch *process, struct weir_process_
                              : shares->seconds > 0 ? shares->of[WEIR_TASK_ON_CORE] + shares->of[WEIR_TASK_CORE_WAIT]
                                                    : -1;
     process->n_counts = process->n_ready = 0;
-    if (!weir_task_stat_read(&stat, process->task.root, process->task.pid, 0))
+    if (process->thread[0] || !weir_task_stat_read(&stat, process->task.root, process->task.pid, 0))
         return 0;
     uint64_t cpu_ns = stat.cpu_ns > process->cpu_ns ? stat.cpu_ns - process->cpu_ns : 0;
     double own = shares->of[WEIR_TASK_ON_CORE] * shares->seconds, all = (double)cpu_ns / 1e9;
@@ -240,7 +265,9 @@ static uint64_t take_threads(struct process_watch *process, struct weir_process_
 static uint64_t take(struct process_watch *process, struct weir_process_figures *figures, int n_processes)
 {
     uint64_t now_ns = weir_clock_monotonic_ns();
-    *figures = (struct weir_process_figures){.pid = process->task.pid, .ended = process->task.ended};
+    *figures = (struct weir_process_figures){.pid = process->thread[0] ? process->task.tid : process->task.pid,
+                                             .ended = process->task.ended};
+    memcpy(figures->name, process->thread, sizeof figures->name);
     figures->age_s = process->begun_ns ? (double)(now_ns - process->begun_ns) / 1e9 : -1;
     weir_task_watch_take(&process->task, &figures->shares);
     take_reads(process, figures);
@@ -268,6 +295,24 @@ static void set_pin(struct weir_job_watch *watch, pid_t tid)
     weir_task_watch_keep_open(&watch->pin);
 }
 
+static void begin_worker(struct weir_job_watch *watch, pid_t id, uint64_t begun_ns)
+{
+    struct process_watch *worker = &watch->workers[watch->n_workers++];
+    if (watch->weir)
+        begin_thread(worker, watch->root, watch->pid, id, begun_ns);
+    else
+        begin(worker, watch->root, id, begun_ns);
+}
+
+/* The loop waits for Weir's loader on a lock; in a process with torch also for other things. */
+static void set_kind(struct weir_job_watch *watch, const struct weir_job *job)
+{
+    watch->torch = job->torch;
+    watch->weir = watch->main.own_reads = job->weir;
+    watch->main.task.lock_is_queue = job->weir && !job->torch;
+    watch->main.storage_bytes = storage_bytes_of(&watch->main, &watch->main.asked_bytes);
+}
+
 int weir_job_watch_open(struct weir_job_watch **out, const struct weir_job *job, const char *root, struct weir_err *err)
 {
     struct weir_job_watch *watch = calloc(1, sizeof *watch);
@@ -276,9 +321,10 @@ int weir_job_watch_open(struct weir_job_watch **out, const struct weir_job *job,
     watch->root = root;
     watch->pid = job->pid;
     begin(&watch->main, root, job->pid, 0);
+    set_kind(watch, job);
     set_pin(watch, job->pin_thread);
-    for (; watch->n_workers < job->n_workers; watch->n_workers++)
-        begin(&watch->workers[watch->n_workers], root, job->workers[watch->n_workers], 0);
+    while (watch->n_workers < job->n_workers)
+        begin_worker(watch, job->workers[watch->n_workers], 0);
     list_threads(watch);
     *out = watch;
     return 0;
@@ -326,6 +372,8 @@ void weir_job_watch_take(struct weir_job_watch *watch, struct weir_job_figures *
     memset(figures, 0, sizeof *figures);
     uint64_t cpu_ns = take(&watch->main, &figures->main, n_processes);
     figures->seconds = figures->main.shares.seconds;
+    figures->torch = watch->torch;
+    figures->weir = watch->weir;
     figures->has_pin = watch->pin_thread != 0;
     if (figures->has_pin)
         weir_task_watch_take(&watch->pin, &figures->pin);
@@ -381,6 +429,8 @@ void weir_job_figures_add(struct weir_job_figures *total, const struct weir_job_
     total->cores = mean(total->cores, then_s, interval->cores, more_s);
     total->other_thread = mean(total->other_thread, then_s, interval->other_thread, more_s);
     add_process(&total->main, &interval->main);
+    total->torch = interval->torch;
+    total->weir = interval->weir;
     total->has_pin = total->has_pin || interval->has_pin;
     add_shares(&total->pin, &interval->pin);
     total->workers_begun += interval->workers_begun;
@@ -404,18 +454,20 @@ void weir_job_figures_add(struct weir_job_figures *total, const struct weir_job_
 
 /* ---- changes ---- */
 
-static int find_worker(const struct weir_job_watch *watch, pid_t pid)
+/* id: a PID, or the TID of a thread. */
+static bool is_watched(const struct weir_job_watch *watch, pid_t id)
 {
     for (int i = 0; i < watch->n_workers; i++)
-        if (watch->workers[i].task.pid == pid && !watch->workers[i].task.ended)
-            return i;
-    return -1;
+        if (watch->workers[i].task.tid == id && !watch->workers[i].task.ended)
+            return true;
+    return false;
 }
 
-static bool has_worker(const struct weir_job *job, pid_t pid)
+static bool has_worker(const struct weir_job *job, const struct process_watch *worker)
 {
-    for (int i = 0; i < job->n_workers; i++)
-        if (job->workers[i] == pid)
+    bool is_thread = worker->thread[0] != '\0';
+    for (int i = 0; i < job->n_workers && is_thread == job->weir; i++)
+        if (job->workers[i] == worker->task.tid)
             return true;
     return false;
 }
@@ -423,9 +475,11 @@ static bool has_worker(const struct weir_job *job, pid_t pid)
 void weir_job_watch_update(struct weir_job_watch *watch, const struct weir_job *job)
 {
     int n = 0;
+    if (watch->weir != job->weir || watch->torch != job->torch)
+        set_kind(watch, job);
     set_pin(watch, job->pin_thread);
     for (int i = 0; i < watch->n_workers; i++) {
-        if (watch->workers[i].task.ended || !has_worker(job, watch->workers[i].task.pid)) {
+        if (watch->workers[i].task.ended || !has_worker(job, &watch->workers[i])) {
             weir_task_watch_end(&watch->workers[i].task);
             watch->n_ended++;
         } else if (n++ != i)
@@ -433,9 +487,9 @@ void weir_job_watch_update(struct weir_job_watch *watch, const struct weir_job *
     }
     watch->n_workers = n;
     for (int i = 0; i < job->n_workers && watch->n_workers < WEIR_JOB_WORKERS; i++) {
-        if (find_worker(watch, job->workers[i]) >= 0)
+        if (is_watched(watch, job->workers[i]))
             continue;
-        begin(&watch->workers[watch->n_workers++], watch->root, job->workers[i], weir_clock_monotonic_ns());
+        begin_worker(watch, job->workers[i], weir_clock_monotonic_ns());
         watch->n_begun++;
     }
 }

@@ -1,5 +1,6 @@
-/* job_watch.h: watches the main process and the DataLoader workers of one training job: how their threads spend their
- * time, and their threads, memory, reads and open files.
+/* job_watch.h: watches the main process and the workers of one training job: how their threads spend their time, and
+ * their threads, memory, reads and open files. Workers of Weir's loader are threads, of which only the time and the
+ * reads are known.
  *
  *     weir_job_watch_open(&watch, &job, "", &err);
  *     for (;;) {
@@ -20,7 +21,8 @@ enum { WEIR_PROCESS_FILES = 4, WEIR_PROCESS_FILE = 64 };
 
 /* Figures of a process in one interval. Unknown figures are -1. */
 struct weir_process_figures {
-    pid_t pid;
+    pid_t pid;                 /* of a thread: its TID */
+    char name[WEIR_TASK_NAME]; /* of a thread; "" for a process */
     bool ended;
     double age_s;                   /* since the watch has seen it; the main process and the first workers: -1 */
     struct weir_task_shares shares; /* of the worker's loop, or the training loop's thread */
@@ -38,6 +40,7 @@ struct weir_job_figures {
     double seconds;
     double cores; /* CPU time of all processes of the job per second */
     struct weir_process_figures main;
+    bool torch, weir;    /* as in struct weir_job */
     double other_thread; /* the main process's busiest other Python thread: fraction of the time on a core */
     bool has_pin;        /* a pin thread exists */
     struct weir_task_shares pin;

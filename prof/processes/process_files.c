@@ -70,11 +70,11 @@ static uint64_t number_after(const char *text, const char *label)
     return line && sscanf(line + strlen(label), "%" SCNu64, &value) == 1 ? value : UINT64_MAX;
 }
 
-uint64_t weir_process_storage_bytes(const char *root, pid_t pid, uint64_t *asked)
+uint64_t weir_task_storage_bytes(const char *root, pid_t pid, pid_t tid, uint64_t *asked)
 {
     char text[512];
     *asked = UINT64_MAX;
-    if (weir_proc_read(text, sizeof text, root, pid, 0, "io") <= 0)
+    if (weir_proc_read(text, sizeof text, root, pid, tid, "io") <= 0)
         return UINT64_MAX;
     *asked = number_after(text, "rchar: ");
     return number_after(text, "\nread_bytes: ");

@@ -32,9 +32,10 @@ bool weir_task_wait_read(char function[WEIR_TASK_WAIT], const char *root, pid_t 
 int weir_task_wait_open(const char *root, pid_t pid, pid_t tid);
 bool weir_task_wait_read_at(char function[WEIR_TASK_WAIT], int fd);
 
-/* Returns the bytes that the process has read from storage, without page cache hits, or UINT64_MAX. Sets *asked to the
- * bytes that its system calls have read (rchar), from the page cache, pipes and sockets too. */
-uint64_t weir_process_storage_bytes(const char *root, pid_t pid, uint64_t *asked);
+/* Returns the bytes that the process (tid 0) or its thread has read from storage, without page cache hits, or
+ * UINT64_MAX. Sets *asked to the bytes that its system calls have read (rchar), from the page cache, pipes and sockets
+ * too. */
+uint64_t weir_task_storage_bytes(const char *root, pid_t pid, pid_t tid, uint64_t *asked);
 
 /* Returns the proportional set size in bytes (each shared page divided by the number of its processes), or 0 if it is
  * unknown. Takes 1 to 50 ms for a process with much memory. */

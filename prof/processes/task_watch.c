@@ -107,8 +107,10 @@ bool weir_task_watch_sample(struct weir_task_watch *watch)
         watch->ended = true;
         return false;
     }
-    if (known || stat.state == 'D')
-        watch->asleep[weir_task_use_of(stat.state, function)]++;
+    if (known || stat.state == 'D') {
+        enum weir_task_use use = weir_task_use_of(stat.state, function);
+        watch->asleep[use == WEIR_TASK_LOCK && watch->lock_is_queue ? WEIR_TASK_IDLE : use]++;
+    }
     if (known)
         memcpy(watch->function, function, sizeof function);
     return true;

@@ -36,7 +36,8 @@ struct weir_task_watch {
     const char *root; /* borrowed */
     pid_t pid, tid;
     bool ended;
-    bool known; /* the kernel counts the times of this thread */
+    bool known;         /* the kernel counts the times of this thread */
+    bool lock_is_queue; /* set after weir_task_watch_begin: it waits for work on a lock, so that counts as idle */
     uint64_t at_ns;
     struct weir_task_times then;
     unsigned asleep[WEIR_TASK_USES]; /* samples since at_ns that found the thread asleep */

@@ -2,6 +2,7 @@
 #include "base/grow.h"
 #include "base/ranks.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,10 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char worker_name[] = "pt_data_worker", pin_name[] = "pt_data_pin", store_name[] = "pt_tcpstore";
+static const char worker_name[] = "pt_data_worker", pin_name[] = "pt_data_pin", store_name[] = "pt_tcpstore",
+                  watchdog_name[] = "weir-watchdog";
 
-/* A process can exec, or map libtorch, some time after it was created. Young ones are looked at in each search, others
- * in one of LOOK_EVERY. */
+/* A process can exec, map libtorch, or open a loader some time after it was created. Young ones are looked at in each
+ * search, others in one of LOOK_EVERY. */
 enum { LOOK_EVERY = 12 };
 static const double YOUNG_S = 60;
 
@@ -26,6 +28,7 @@ struct process {
     char command[1024];
     bool helper; /* started by multiprocessing or torch for itself: a fork server, a compiler */
     bool torch;  /* has libtorch mapped */
+    bool loader; /* has threads of Weir's loader */
     bool names;  /* its torch names workers */
     bool starting;
     bool worker;
@@ -61,6 +64,61 @@ void weir_job_search_close(struct weir_job_search *search)
     free(search->now.list);
     free(search->before.list);
     free(search);
+}
+
+/* ---- threads ---- */
+
+/* The threads of a process that tell what it is. */
+struct thread_search {
+    const char *root;
+    pid_t pid, pin;
+    bool store, loader, more_workers;
+    int n_workers; /* of Weir's loader */
+    pid_t workers[WEIR_JOB_WORKERS];
+};
+
+/* Whether it is a name such as "weir-w0", or "weir1-w0" of a second loader. */
+static bool is_loader_worker(const char *name)
+{
+    static const char program[] = "weir";
+    size_t at = strlen(program);
+    if (strncmp(name, program, at) != 0)
+        return false;
+    at += strspn(name + at, "0123456789");
+    return strncmp(name + at, "-w", 2) == 0 && isdigit((unsigned char)name[at + 2]);
+}
+
+static bool look_at_thread(void *user, pid_t tid)
+{
+    struct thread_search *search = user;
+    struct weir_task_stat stat;
+    if (!weir_task_stat_read(&stat, search->root, search->pid, tid))
+        return true;
+    bool worker = is_loader_worker(stat.name);
+    if (strcmp(stat.name, pin_name) == 0)
+        search->pin = tid;
+    if (strncmp(stat.name, store_name, strlen(store_name)) == 0)
+        search->store = true;
+    search->loader = search->loader || worker || strcmp(stat.name, watchdog_name) == 0;
+    search->more_workers = search->more_workers || (worker && search->n_workers == WEIR_JOB_WORKERS);
+    if (worker && !search->more_workers)
+        search->workers[search->n_workers++] = tid;
+    return true;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void look_at_threads(struct thread_search *found, const char *root, pid_t pid)
+{
+    memset(found, 0, sizeof *found);
+    found->root = root;
+    found->pid = pid;
+    weir_threads_each(root, pid, look_at_thread, found);
+    qsort(found->workers, (size_t)found->n_workers, sizeof *found->workers, by_id);
 }
 
 /* ---- all processes of the user ---- */
@@ -126,13 +184,14 @@ static bool add_process(void *user, pid_t pid)
     }
     const struct process *before = find(&search->before, pid);
     bool known = before && before->stat.start_ticks == process.stat.start_ticks;
+    bool due = !known || age_s(search, &process) < YOUNG_S || search->n % LOOK_EVERY == 0;
     if (known) {
         memcpy(process.command, before->command, sizeof process.command);
         process.helper = before->helper;
         process.torch = before->torch;
         process.names = before->names;
     }
-    if (!process.torch && (!known || age_s(search, &process) < YOUNG_S || search->n % LOOK_EVERY == 0)) {
+    if (!process.torch && due) {
         char path[WEIR_PROC_PATH];
         weir_process_command(search->root, pid, process.command, sizeof process.command);
         process.helper = is_helper(process.command);
@@ -141,6 +200,11 @@ static bool add_process(void *user, pid_t pid)
     if (process.torch && !process.names &&
         (!known || age_s(search, &process) < YOUNG_S)) /* libraries are mapped in turn */
         process.names = names_workers(search->root, pid);
+    if (process.stat.n_threads > 1 && (due || (known && before->loader))) {
+        struct thread_search threads;
+        look_at_threads(&threads, search->root, pid);
+        process.loader = threads.loader;
+    }
     search->now.list[search->now.n++] = process;
     return true;
 }
@@ -225,33 +289,6 @@ static bool is_unnamed_worker(const struct processes *all, const struct process 
            !has_torch_child(all, process);
 }
 
-/* The threads of a process that tell what it is. */
-struct thread_search {
-    const char *root;
-    pid_t pid, pin;
-    bool store;
-};
-
-static bool look_at_thread(void *user, pid_t tid)
-{
-    struct thread_search *search = user;
-    struct weir_task_stat stat;
-    if (!weir_task_stat_read(&stat, search->root, search->pid, tid))
-        return true;
-    if (strcmp(stat.name, pin_name) == 0)
-        search->pin = tid;
-    if (strncmp(stat.name, store_name, strlen(store_name)) == 0)
-        search->store = true;
-    return true;
-}
-
-static struct thread_search threads_of(const char *root, pid_t pid)
-{
-    struct thread_search found = {.root = root, .pid = pid};
-    weir_threads_each(root, pid, look_at_thread, &found);
-    return found;
-}
-
 /* Whether it can still become a worker with a name. */
 static bool is_starting(const struct weir_job_search *search, const struct process *process)
 {
@@ -267,7 +304,11 @@ static void see_starting(struct weir_job_search *search)
     for (size_t i = 0; i < all->n; i++)
         all->list[i].starting = is_starting(search, &all->list[i]);
     for (size_t i = 0; i < all->n; i++) {
-        if (!all->list[i].starting || !threads_of(search->root, all->list[i].pid).store)
+        struct thread_search threads;
+        if (!all->list[i].starting)
+            continue;
+        look_at_threads(&threads, search->root, all->list[i].pid);
+        if (!threads.store)
             continue;
         const struct process *owner = owner_of(all, &all->list[i]); /* of ranks, not of workers */
         for (size_t k = 0; k < all->n; k++)
@@ -289,8 +330,8 @@ static void classify(struct weir_job_search *search)
     }
     for (size_t i = 0; i < all->n; i++) {
         struct process *process = &all->list[i];
-        if (process->torch && !process->worker && !process->starting && !is_aside(all, process) &&
-            !has_torch_child(all, process))
+        bool trains = process->torch && !process->starting && !is_aside(all, process) && !has_torch_child(all, process);
+        if ((trains || process->loader) && !process->worker)
             process->main = true;
     }
 }
@@ -339,6 +380,7 @@ static void fill_job(struct weir_job *job, const struct weir_job_search *search,
     const struct processes *all = &search->now;
     *job = (struct weir_job){.pid = process->pid,
                              .start_ticks = process->stat.start_ticks,
+                             .torch = process->torch,
                              .foreign = search->user != getuid() && geteuid() != 0};
     struct weir_launched launched;
     weir_ranks_launched(&launched, read_variable, &(struct variables){search->root, job->pid});
@@ -354,9 +396,16 @@ static void fill_job(struct weir_job *job, const struct weir_job_search *search,
         if (!job->more_workers)
             job->workers[job->n_workers++] = all->list[i].pid;
     }
-    struct thread_search threads = threads_of(search->root, job->pid);
+    struct thread_search threads;
+    look_at_threads(&threads, search->root, job->pid);
     job->pin_thread = threads.pin;
     job->serves_store = threads.store;
+    job->weir = threads.loader && job->n_workers == 0;
+    if (!job->weir)
+        return;
+    job->n_workers = threads.n_workers;
+    job->more_workers = threads.more_workers;
+    memcpy(job->workers, threads.workers, sizeof job->workers);
 }
 
 static int by_start(const void *a, const void *b)

@@ -1,4 +1,5 @@
-/* training_jobs.h: finds PyTorch training processes of other programs and their DataLoader workers, from /proc.
+/* training_jobs.h: finds PyTorch training processes of other programs and their DataLoader workers, and processes with
+ * Weir's loader, from /proc.
  *
  * - A worker is named "pt_data_worker" (torch 2.6 and later). Before, it is a child of a process that has libtorch
  *   mapped, has libtorch mapped itself, and runs the same command or one of multiprocessing. Its loop is the thread
@@ -7,7 +8,9 @@
  *   child that has. So launchers that import torch do not count.
  * - With torch 2.6 or later, a process that multiprocessing has just started is neither for some seconds, unless it has
  *   workers.
- * - The pin thread is named "pt_data_pin". */
+ * - The pin thread is named "pt_data_pin".
+ * - Weir's loader has a thread "weir-watchdog" in its process, and its workers are threads "weir-w0", "weir1-w0", ...
+ */
 #ifndef WEIR_PROF_PROCESSES_TRAINING_JOBS_H
 #define WEIR_PROF_PROCESSES_TRAINING_JOBS_H
 
@@ -23,9 +26,11 @@ struct weir_job {
                                          world_size is the number of its processes, and known from torch 2.6 on */
     bool serves_store;                /* of torch.distributed */
     pid_t starter;                    /* the process with torch that has started it by multiprocessing; 0: none */
+    bool torch;                       /* has libtorch mapped */
+    bool weir;                        /* loads by Weir's loader, and not by DataLoader workers */
     bool foreign;                     /* belongs to another user, so only stat and schedstat can be read */
     int n_workers;
-    pid_t workers[WEIR_JOB_WORKERS]; /* ascending */
+    pid_t workers[WEIR_JOB_WORKERS]; /* ascending: PIDs; with `weir` TIDs in the main process */
     bool more_workers;               /* more than WEIR_JOB_WORKERS exist */
     pid_t pin_thread;                /* TID in the main process; 0: none */
     char command[WEIR_JOB_COMMAND];  /* of its parent, if multiprocessing has started it */

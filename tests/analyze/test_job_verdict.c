@@ -143,6 +143,45 @@ Test(outside, copies_from_memory_that_is_not_pinned)
 
 /* ---- the pin thread ---- */
 
+/* Advice in PyTorch's words is of no use to Weir's loader. */
+Test(outside, weirs_loader_has_a_report)
+{
+    data_bound();
+    f.weir = true;
+    assert_cause("too-few-workers", WEIR_CERTAINTY_SURE);
+    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_NUM_WORKERS);
+    f.job_cores = 8;
+    assert_cause("workers-saturated", WEIR_CERTAINTY_SURE);
+    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_OWN_REPORT);
+    f.young = 0.9;
+    f.workers_begun = 4;
+    assert_cause("workers-saturated", WEIR_CERTAINTY_SURE);
+    f.n_workers = 0;
+    assert_cause("unsure", WEIR_CERTAINTY_UNSURE);
+    cr_assert(strstr(verdict.causes[0].evidence, "has no worker threads"), "%s", verdict.causes[0].evidence);
+    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_OWN_REPORT);
+    step_bound();
+    f.weir = true;
+    assert_cause("not-data-bound", WEIR_CERTAINTY_SURE);
+    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_NONE);
+}
+
+/* The loop waits on a lock for batches, and for other things of torch. */
+Test(outside, weirs_loader_in_a_process_with_torch)
+{
+    data_bound();
+    f.weir = f.torch = true;
+    set(f.main, 0.4, 0, 0, 0.6, 0);
+    assert_cause("too-few-workers", WEIR_CERTAINTY_LIKELY);
+    cr_assert(strstr(verdict.causes[0].evidence, "on a lock 60 % of the time"), "%s", verdict.causes[0].evidence);
+    step_bound();
+    f.weir = f.torch = true;
+    set(f.main, 0.4, 0, 0, 0.6, 0);
+    assert_cause("unsure", WEIR_CERTAINTY_UNSURE);
+    cr_assert_not(strstr(verdict.causes[0].evidence, "pin thread"), "%s", verdict.causes[0].evidence);
+    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_OWN_REPORT);
+}
+
 static void with_pin(double loop_lock)
 {
     f.has_pin = true;

@@ -184,6 +184,62 @@ def ranks(weir):
               [(0, 2, 0, zero.pid), (1, 2, 1, one.pid)], jobs)
 
 
+# ---- Weir's own programs ----
+
+@contextlib.contextmanager
+def own_job(*arguments, threads=()):
+    """A program of Weir, when it has threads with these names."""
+    with subprocess.Popen([*map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            end = time.monotonic() + LIMIT_S
+            while not set(threads) <= set(names_of_threads(process.pid)) and process.poll() is None:
+                assert time.monotonic() < end, names_of_threads(process.pid)
+                time.sleep(0.05)
+            yield process
+        finally:
+            process.kill()
+
+
+def names_of_threads(pid):
+    names = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/comm", encoding="utf-8") as file:
+                names.append(file.read().strip())
+    return names
+
+
+def own_programs(weir):
+    with tempfile.TemporaryDirectory() as folder:
+        data = os.path.join(folder, "data")
+        subprocess.run([weir, "synth", data, *"--episodes 2 --steps 8 --size 64x48".split()], check=True,
+                       stdout=subprocess.DEVNULL)
+        workers = ["weir-w0", "weir-w1"]
+        with own_job(weir, "run", data, "--step-ms", 20, "--num-workers", 2, "--seconds", LIMIT_S,
+                     threads=workers) as job:
+            done = top(weir, "--once", "--seconds", 3, job.pid)
+            names = re.findall(r"(?m)^(\S+) +\d+ +\d+%", done.stdout)
+            check("weir run has a row per thread", done.returncode == 0 and names == ["consumer", *workers], done)
+            check("and is named", "loads by Weir's loader, whose workers are threads" in done.stdout, done.stdout)
+            entries = json.loads(top(weir, "--json", "--seconds", 3).stdout)["jobs"]
+            (entry,) = [entry for entry in entries if entry["pid"] == job.pid]
+            check("without a PID too", entry["loader"] == "weir" and len(entry["workers"]) == 2, entry)
+            check("its simulated step sleeps", entry["main"]["time"]["sleep"] > 0.05, entry["main"])
+            check("its workers wait for a free batch", all(worker["time"]["lock"] == 0 for worker in entry["workers"]) and
+                  sum(worker["time"]["idle"] for worker in entry["workers"]) > 0.05, entry["workers"])
+        with own_job(weir, "run", data, "--num-workers", 0, "--seconds", LIMIT_S, threads=["weir-watchdog"]) as job:
+            done = top(weir, "--once", "--seconds", 3, job.pid)
+            check("without workers", done.returncode == 0 and "\nconsumer " in done.stdout and
+                  "whose consumer does all the work" in done.stdout and "PyTorch" not in done.stdout, done)
+        if "\n  train " not in subprocess.run([weir, "--help"], capture_output=True, text=True, check=True).stdout:
+            return
+        with own_job(weir, "train", data, *"--num-workers 2 --num-epochs 100000 --hidden-dim 8".split(),
+                     *"--dim-feedforward 8 --image-size 32x24".split(), threads=workers) as job:
+            done = top(weir, "--once", "--seconds", 3, job.pid)
+            check("weir train has them too", done.returncode == 0 and
+                  re.findall(r"(?m)^(\S+) +\d+ +\d+%", done.stdout) == ["consumer", *workers], done)
+
+
 # ---- errors ----
 
 def errors(weir):
@@ -191,7 +247,7 @@ def errors(weir):
     gone.wait()
     for status, text, arguments in (
             (1, f"no process {gone.pid} exists, or /proc hides it", [gone.pid]),
-            (1, f"process {os.getpid()} is not a PyTorch training job", [os.getpid()]),
+            (1, f"process {os.getpid()} is not a training job", [os.getpid()]),
             (2, "12x: not a PID; to start a command, use weir top -- 12x", ["12x"]),
             (2, "-1", ["-1"]),
             (2, "give a PID or a command, not both", ["1", "--", "true"]),
@@ -208,7 +264,7 @@ def errors(weir):
 def commands(weir):
     done = top(weir, "--", "sh", "-c", "echo out; echo err >&2; exit 7")
     check("exit status and streams", done.returncode == 7 and done.stdout == "out\n" and
-          done.stderr.startswith("err\nweir top: the command ran no PyTorch training job"), done)
+          done.stderr.startswith("err\nweir top: the command ran no training job"), done)
     done = top(weir, "--", "sh", "-c", "kill -9 $$")
     check("death by a signal", done.returncode == 137, done)
     done = top(weir, "--seconds", "1", "--", "sh", "-c", "read x; exit 3", )
@@ -372,7 +428,7 @@ def torch_jobs(weir):
 
 def main():
     weir = os.path.abspath(sys.argv[1])
-    for test in (once, schema, new_workers, two_jobs, gpu, ranks, lines, errors, commands, signals, watched_command, keys, narrow, suspended,
+    for test in (once, schema, new_workers, two_jobs, gpu, ranks, lines, own_programs, errors, commands, signals, watched_command, keys, narrow, suspended,
                  ctrl_c_with_a_command, torch_jobs):
         test(weir)
     sys.exit(checks.failed())

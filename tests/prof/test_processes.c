@@ -47,13 +47,13 @@ Test(processes, functions_have_no_suffixes_and_0_is_unknown)
 Test(processes, bytes_and_memory)
 {
     uint64_t asked;
-    cr_assert_eq(weir_process_storage_bytes(proc_root, 5, &asked), UINT64_MAX);
+    cr_assert_eq(weir_task_storage_bytes(proc_root, 5, 0, &asked), UINT64_MAX);
     cr_assert_eq(asked, UINT64_MAX);
     cr_assert_eq(weir_process_pss_bytes(proc_root, 5), 0);
     proc_put("/proc/5/io", "rchar: 9000\nwchar: 1\nsyscr: 2\nsyscw: 3\nread_bytes: 4096\nwrite_bytes: 0\n");
     proc_put("/proc/5/smaps_rollup",
              "55 ---p 0 00:00 0 [rollup]\nRss: 900 kB\nPss:                 300 kB\nPss_Dirty: 1 kB\n");
-    cr_assert_eq(weir_process_storage_bytes(proc_root, 5, &asked), 4096);
+    cr_assert_eq(weir_task_storage_bytes(proc_root, 5, 0, &asked), 4096);
     cr_assert_eq(asked, 9000);
     cr_assert_eq(weir_process_pss_bytes(proc_root, 5), 300 << 10);
 }

@@ -168,6 +168,83 @@ Test(training_jobs, ranks_below_a_launcher_that_imports_torch)
     cr_assert_eq(find(21), 1);
 }
 
+/* ---- Weir's loader ---- */
+
+static void put_thread(int pid, int tid, const char *name, const char *wait)
+{
+    proc_put_task(&(struct proc_task){.pid = pid, .tid = tid, .name = name, .state = 'S', .parent = 1, .wait = wait});
+}
+
+/* A process with a loader of three workers, and a second loader of one. */
+static void put_loader(bool torch)
+{
+    put_process(20, 1, "weir", "weir run data", torch);
+    proc_put_task(&(struct proc_task){
+        .pid = 20, .name = "weir", .state = 'S', .parent = 1, .n_threads = 7, .wait = "futex_do_wait"});
+    put_thread(20, 21, "weir-files", "futex_do_wait");
+    put_thread(20, 22, "weir-watchdog", "futex_do_wait");
+    put_thread(20, 110, "weir-w1", "hrtimer_nanosleep");
+    put_thread(20, 23, "weir-w0", "futex_do_wait");
+    put_thread(20, 25, "weir12-w0", "io_cqring_wait");
+    put_thread(20, 26, "weir-write", "futex_do_wait");
+}
+
+Test(training_jobs, threads_of_weirs_loader_are_workers)
+{
+    put_process(20, 1, "weir", "weir run data", false);
+    cr_assert_eq(find(20), 0, "it has no loader yet");
+    put_loader(false);
+    put_process(40, 1, "python", "python -m http.server", false);
+    cr_assert_eq(find(0), 1);
+    cr_assert(jobs[0].weir && !jobs[0].torch);
+    cr_assert_str_eq(jobs[0].command, "weir run data");
+    cr_assert_eq(jobs[0].n_workers, 3);
+    const int tids[] = {23, 25, 110};
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(jobs[0].workers[i], tids[i]);
+    proc_delete("/proc/20/task/22");
+    for (int i = 0; i < 3; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "/proc/20/task/%d", tids[i]);
+        proc_delete(path);
+    }
+    cr_assert_eq(find(0), 0, "the loader was closed");
+}
+
+Test(training_jobs, a_loader_without_workers_has_a_watchdog)
+{
+    put_process(20, 1, "weir", "weir run data --num-workers 0", false);
+    proc_put_task(&(struct proc_task){.pid = 20, .name = "weir", .state = 'S', .parent = 1, .n_threads = 2});
+    put_thread(20, 22, "weir-watchdog", NULL);
+    cr_assert_eq(find(20), 1);
+    cr_assert(jobs[0].weir);
+    cr_assert_eq(jobs[0].n_workers, 0);
+}
+
+Test(training_jobs, a_process_with_both_loaders_has_the_dataloaders_workers)
+{
+    put_loader(true);
+    put_process(30, 20, "pt_data_worker", "weir run data", true);
+    cr_assert_eq(find(20), 1);
+    cr_assert(jobs[0].torch && !jobs[0].weir);
+    cr_assert_eq(jobs[0].n_workers, 1);
+    cr_assert_eq(jobs[0].workers[0], 30);
+}
+
+Test(training_jobs, workers_beyond_the_maximum)
+{
+    put_process(20, 1, "weir", "weir run data", false);
+    proc_put_task(&(struct proc_task){.pid = 20, .name = "weir", .state = 'S', .parent = 1, .n_threads = 300});
+    for (int i = 0; i <= WEIR_JOB_WORKERS; i++) {
+        char name[WEIR_TASK_NAME];
+        snprintf(name, sizeof name, "weir-w%d", i % 1000);
+        put_thread(20, 100 + i, name, NULL);
+    }
+    cr_assert_eq(find(20), 1);
+    cr_assert_eq(jobs[0].n_workers, WEIR_JOB_WORKERS);
+    cr_assert(jobs[0].more_workers);
+}
+
 /* ---- torch.multiprocessing.spawn ---- */
 
 static const char spawned[] = "python -c from multiprocessing.spawn import spawn_main; spawn_main(pipe_handle=7)";
@@ -367,6 +444,56 @@ Test(training_jobs, figures_of_an_interval)
     cr_assert(figures.workers[1].pss_bytes < 0 && figures.workers[1].n_files < 0, "unknown");
     cr_assert(figures.workers[1].storage_bytes_per_s < 0);
     weir_job_watch_close(watch);
+}
+
+/* Weir's loader waits on locks, so that its workers are idle; a loop with torch also waits on locks for other things.
+ */
+Test(training_jobs, figures_of_threads)
+{
+    static struct weir_job_figures total;
+    for (int torch = 0; torch < 2; torch++) {
+        struct weir_job_watch *watch;
+        struct weir_err err = {0};
+        put_loader(torch);
+        proc_put("/proc/20/task/23/io", "rchar: 1000\nread_bytes: 400\n");
+        cr_assert_eq(find(20), 1);
+        cr_assert_eq(weir_job_watch_open(&watch, &jobs[0], proc_root, &err), 0, "%s", err.text);
+        cr_assert(weir_job_watch_sample(watch));
+        proc_put("/proc/20/task/23/io", "rchar: 900001000\nread_bytes: 300000400\n");
+        weir_job_watch_take(watch, &figures);
+        cr_assert_eq(figures.weir && figures.torch == (torch == 1), true);
+        cr_assert_float_eq(figures.main.shares.of[torch ? WEIR_TASK_LOCK : WEIR_TASK_IDLE], 1, 1e-9);
+        cr_assert_str_eq(figures.main.name, "");
+        cr_assert_eq(figures.n_workers, 3);
+        cr_assert_eq(figures.workers[0].pid, 23);
+        cr_assert_str_eq(figures.workers[0].name, "weir-w0");
+        cr_assert_float_eq(figures.workers[0].shares.of[WEIR_TASK_IDLE], 1, 1e-9);
+        cr_assert_float_eq(figures.workers[0].cached_bytes_per_s / figures.workers[0].storage_bytes_per_s, 2, 1e-6);
+        cr_assert_float_eq(figures.workers[1].shares.of[WEIR_TASK_STORAGE], 1, 1e-9);
+        cr_assert_str_eq(figures.workers[2].name, "weir-w1");
+        cr_assert_float_eq(figures.workers[2].shares.of[WEIR_TASK_SLEEP], 1, 1e-9);
+        cr_assert(figures.workers[0].pss_bytes < 0 && figures.workers[0].n_threads < 0, "the process has them");
+        memset(&total, 0, sizeof total);
+        weir_job_figures_add(&total, &figures);
+        cr_assert_str_eq(total.workers[2].name, "weir-w1");
+        cr_assert(total.weir);
+        proc_delete("/proc/20/task/110");
+        cr_assert(weir_job_watch_sample(watch));
+        weir_job_watch_take(watch, &figures);
+        cr_assert_eq(find(20), 1);
+        put_process(30, 20, "pt_data_worker", "weir run data", true);
+        weir_job_watch_update(watch, &jobs[0]);
+        weir_job_watch_take(watch, &figures);
+        cr_assert_eq(figures.n_workers, 2);
+        cr_assert_eq(find(20), 1);
+        weir_job_watch_update(watch, &jobs[0]);
+        weir_job_watch_take(watch, &figures);
+        cr_assert_eq(figures.n_workers, 1, "a DataLoader's worker replaces the threads");
+        cr_assert_eq(figures.workers[0].pid, 30);
+        cr_assert_not(figures.weir);
+        weir_job_watch_close(watch);
+        proc_delete("/proc/30");
+    }
 }
 
 Test(training_jobs, new_workers_are_followed)
