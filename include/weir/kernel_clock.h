@@ -176,7 +176,8 @@ void weir_kernel_clock_add_block(struct weir_kernel_clock *clock, const struct w
 bool weir_kernel_clock_add_lap(struct weir_kernel_clock *clock, const struct weir_kernel_clock_block *block,
                                const char *stage, uint32_t ticks);
 
-/* A plain buffer of ticks per stage and iteration, as written by kernels in Triton, Taichi or Numba. */
+/* A plain buffer of ticks per stage and iteration, as written by kernels in Triton, Taichi or Numba. If the enum of its
+ * stages begins at 1, pass the address of row 1. */
 struct weir_kernel_clock_plain {
     const int64_t *ticks; /* [n_stages][iterations]; 0 = no lap */
     size_t iterations;    /* at most UINT32_MAX */

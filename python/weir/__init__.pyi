@@ -274,7 +274,7 @@ class KernelClocks(list[KernelStage]):
     def export_csv(self, path: str | PathLike[str]) -> None: ...
 
 def kernel_clocks(
-    ticks: Any, stages: Iterable[str], *, name: str = "kernel", ticks_per_ns: float | None = None
+    ticks: Any, stages: Iterable[str | enum.Enum], *, name: str = "kernel", ticks_per_ns: float | None = None
 ) -> KernelClocks: ...
 
 class Stage:

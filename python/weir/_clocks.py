@@ -2,6 +2,7 @@
 import array
 import collections
 import ctypes
+import enum
 
 from . import _arguments, _outputs, _weir
 
@@ -35,23 +36,37 @@ def kernel_clocks(ticks, stages, *, name="kernel", ticks_per_ns=None):
         print(weir.kernel_clocks(clocks, ["load", "compute", "store"], ticks_per_ns=1).table())
 
     ticks         int64 (stages, iterations): differences of two readings of a clock; 0 where a stage did not run. A
-                  torch tensor on any device, a numpy array, or any buffer
-    stages        names of the stages, at most 32
+                  torch tensor on any device, a numpy array, any buffer, or an object with to_numpy()
+    stages        names of the stages, at most 32; or an IntEnum, or members of one, whose values are their rows of
+                  ticks: with values from 1 to 6 ticks has 7 rows, and row 0 is ignored
     ticks_per_ns  1 for a clock in ns (%globaltimer); for cycles (clock64) the GPU's clock in GHz; None = unknown, which
                   omits ns
     """
-    names = tuple(str(stage) for stage in stages)
+    stages = tuple(stages)
+    names = tuple(stage.name if isinstance(stage, enum.Enum) else str(stage) for stage in stages)
     if ticks_per_ns is not None and not 0 < ticks_per_ns < 1e9:
         raise ValueError(f"ticks_per_ns must be positive or None, not {ticks_per_ns!r}")
     data, shape = _int64(ticks)
-    if len(shape) != 2 or shape[0] != len(names):
-        hint = "; pass ticks.T" if len(shape) == 2 and shape[1] == len(names) else ""
-        raise ValueError(f"ticks must be (stages, iterations) with {len(names)} stages, not of shape {shape}{hint}")
+    rows, wanted = range(len(names)), f"(stages, iterations) with {len(names)} stages"
+    if stages and all(isinstance(stage, enum.IntEnum) for stage in stages):
+        rows = [int(stage) for stage in stages]
+        if min(rows) < 0:
+            raise ValueError(f"stages: the value of an IntEnum is its stage's row, from 0; "
+                             f"{stages[rows.index(min(rows))]!r} has none")
+        wanted = f"({max(rows) + 1}, iterations), one row per value of {type(stages[0]).__name__} up to {max(rows)}"
+    n = max(rows, default=-1) + 1
+    if len(shape) != 2 or shape[0] != n:
+        hint = "; pass ticks.T" if len(shape) == 2 and shape[1] == n else ""
+        raise ValueError(f"ticks must be {wanted}, not of shape {shape}{hint}")
+    if list(rows) != list(range(n)):
+        data = sum((data[row * shape[1]:(row + 1) * shape[1]] for row in rows), array.array("q"))
     return KernelClocks(data, shape[1], names, str(name), ticks_per_ns or 0.0)
 
 
 def _int64(ticks):
     """(copy as an array of int64, shape)"""
+    if hasattr(ticks, "to_numpy"): # arrays and fields of Taichi and its forks
+        ticks = ticks.to_numpy()
     if hasattr(ticks, "data_ptr"):
         if str(ticks.dtype) != "torch.int64":
             raise TypeError(f"ticks must be int64, not {ticks.dtype}")

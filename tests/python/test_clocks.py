@@ -1,7 +1,11 @@
-"""weir.kernel_clocks: tables of plain buffers, from torch, numpy and others."""
+"""weir.kernel_clocks: tables of plain buffers, from torch, numpy and others, and the example for Taichi."""
 import array
 import csv
+import enum
+import importlib.util
 import os
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -48,6 +52,42 @@ class Clocks(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "int64, not torch.int32"):
             weir.kernel_clocks(ticks.int(), STAGES)
 
+    def test_enum(self):
+        """The values of an IntEnum are the rows of its stages, as the kernel uses them."""
+        class Time(enum.IntEnum):
+            load = 1
+            compute = 2
+            store = 3
+
+        class Sparse(enum.IntEnum):
+            store = 5
+            load = 0
+
+        class Plain(enum.Enum):
+            load = "a"
+            compute = "b"
+            store = "c"
+        rows = np.array([[99] * 4] + TICKS)
+        for stages in (Time, list(Time), iter(Time)):
+            clocks = weir.kernel_clocks(rows, stages)
+            self.check(clocks)
+            self.assertIn("4 iterations", clocks.table())
+        self.assertEqual([row["ticks"] for row in self.csv(clocks) if row["iteration"]][:4], ["1000", "2000", "500", "3000"])
+        if torch:
+            self.check(weir.kernel_clocks(torch.tensor(rows), Time))
+        field = type("Field", (), {"to_numpy": lambda self: rows}) # as Taichi's
+        self.check(weir.kernel_clocks(field(), Time))
+        self.check(weir.kernel_clocks(np.array(TICKS), Plain))
+        self.check(weir.kernel_clocks(np.array(TICKS), ["load", Plain.compute, "store"]))
+        sparse = weir.kernel_clocks(np.array([[1], [2], [3], [4], [5], [6]]), Sparse)
+        self.assertEqual([(stage.stage, stage.ticks) for stage in sparse], [("store", 6), ("load", 1)])
+        for ticks, text in ((np.array(TICKS), r"ticks must be \(4, iterations\), one row per value of Time up to 3, not of shape "
+                                              r"\(3, 4\)"), (rows.T[:3], "pass ticks.T")):
+            with self.assertRaisesRegex(ValueError, text):
+                weir.kernel_clocks(ticks, Time)
+        with self.assertRaisesRegex(ValueError, "from 0; <Below.load: -1> has none"):
+            weir.kernel_clocks(rows, enum.IntEnum("Below", {"load": -1}))
+
     def csv(self, clocks):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "clocks.csv")
@@ -89,6 +129,15 @@ class Clocks(unittest.TestCase):
                 call()
         empty = weir.kernel_clocks(np.zeros((3, 0), np.int64), STAGES)
         self.assertEqual([stage.laps for stage in empty], [0, 0, 0])
+
+    @unittest.skipUnless(importlib.util.find_spec("quadrants"), "quadrants, a Taichi with clock_counter(), is not installed")
+    def test_taichi(self):
+        script = os.path.join(os.environ["WEIR_SOURCE"], "examples", "kernel_clock", "clocks_taichi.py")
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for stage in ("LineSearch", "UpdateGradient"):
+            self.assertRegex(done.stdout, rf"(?m)^{stage} +64 ")
+        self.assertNotIn("negative", done.stdout)
 
 
 if __name__ == "__main__":
