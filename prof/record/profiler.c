@@ -267,6 +267,8 @@ static void prepare(struct weir_profiler *p)
 
 static void start(struct weir_profiler *p)
 {
+    if (!p->preparing) /* the warm-up came after a window that was dropped */
+        prepare(p);
     set_phase(p, PHASE_RECORD, 0); /* before reading the begin time, so that no record after it is dropped */
     weir_window_clocks(&p->begin, &p->begin_unix_ns);
     p->first_step = p->step;
