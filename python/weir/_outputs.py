@@ -17,7 +17,7 @@ _KINDS = {
     "html": ("a page of Weir", rb"<!doctype html>\s*<html[^>]*>\s*<head>\s*<meta charset=\S+\s*<meta "
                                rb'http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'sha256-'),
     "prometheus": ("a file of metrics of Weir", rb"# HELP weir_"),
-    "trace": ("a trace", rb'\{.{0,2000}"(schemaVersion|traceEvents|deviceProperties|displayTimeUnit)"'),
+    "trace": ("a trace", rb'\s*\{.{0,2000}"(schemaVersion|traceEvents|deviceProperties|displayTimeUnit)"'),
     "stacks": ("a file of stacks", rb"[^\0\n]+ \d+\n"),
     "csv": ("a table of kernel clocks", rb"kernel,stage,laps,ticks,"),
 }
