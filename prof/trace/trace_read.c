@@ -1,5 +1,6 @@
 #include "prof/trace/trace_read.h"
 #include "base/claims.h"
+#include "base/grow.h"
 #include "prof/trace/json_pieces.h"
 
 #include <errno.h>
@@ -21,6 +22,7 @@ struct read {
     uint64_t ranges, foreign; /* number of ranges, and of ranges with a category that no profiler uses */
     uint64_t text_bytes;      /* of the interned strings before n_texts */
     uint32_t n_texts;
+    bool whole; /* keep the events' other args, and the devices */
     struct weir_err *err;
 };
 
@@ -85,13 +87,31 @@ static weir_text_id intern_shapes(struct read *r, const json_t *args)
     return id;
 }
 
-/* Interns an object's members as JSON without the braces, the form of an event's args. */
+/* Interns an object's members as JSON without the braces, the form of an event's args and a device's properties. */
 static weir_text_id intern_members(struct read *r, const json_t *object)
 {
     char *text = json_is_object(object) && json_object_size(object) > 0 ? json_dumps(object, 0) : NULL;
     weir_text_id id = text ? weir_trace_intern(r->trace, text + 1, strlen(text) - 2) : 0;
     free(text);
     return id;
+}
+
+/* Interns the members without the named ones, which have fields of their own or no meaning in another file. */
+static weir_text_id intern_others(struct read *r, const json_t *object, const char *const *without)
+{
+    json_t *others = json_is_object(object) ? json_copy((json_t *)(uintptr_t)object) : NULL;
+    for (; others && *without; without++)
+        json_object_del(others, *without);
+    weir_text_id id = intern_members(r, others);
+    json_decref(others);
+    return id;
+}
+
+static weir_text_id intern_args(struct read *r, const json_t *args)
+{
+    static const char *const fields[] = {"External id", "correlation", "item",   "Input Dims", "Input type",
+                                         "Call stack",  "finished",    "Ev Idx", NULL};
+    return intern_others(r, args, fields);
 }
 
 static int64_t get_integer(const json_t *object, const char *key)
@@ -215,6 +235,8 @@ static int read_range(struct read *r, const json_t *json)
     event.unfinished = json_is_false(ended) || (finished && strcmp(finished, "false") == 0);
     if (event.cat == WEIR_CAT_GPU_STAGE)
         event.args = intern_members(r, args);
+    else if (r->whole)
+        event.args = intern_args(r, args);
     if (event.cat == WEIR_CAT_PYTHON_FUNCTION && json_object_get(args, "CallFrom"))
         r->trace->python_frames = WEIR_PYTHON_HIDDEN;
     r->trace->forks |= event.cat == WEIR_CAT_CPU_OP && event.name == r->forked;
@@ -273,9 +295,25 @@ static int read_event(struct read *r, const json_t *json)
 
 /* ---- the file ---- */
 
+static int read_devices(struct read *r, const json_t *list)
+{
+    static const char *const fields[] = {"id", "name", NULL};
+    struct weir_trace *trace = r->trace;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *device = json_array_get(list, i);
+        if (!weir_grow(&trace->devices, (size_t)trace->n_devices, sizeof *trace->devices))
+            return -ENOMEM;
+        trace->devices[trace->n_devices++] = (struct weir_trace_device){
+            (int)get_integer(device, "id"), intern_text(r, device, "name"), intern_others(r, device, fields)};
+    }
+    return 0;
+}
+
 static int read_member(struct read *r, const json_t *json)
 {
     const char *key = r->pieces.key;
+    if (r->whole && strcmp(key, "deviceProperties") == 0)
+        return read_devices(r, json);
     bool on = json_is_true(json) || (json_is_integer(json) && json_integer_value(json) != 0);
     if (strcmp(key, "record_shapes") == 0)
         r->trace->shapes = on;
@@ -354,9 +392,9 @@ static int read_all(struct read *r)
     return rc;
 }
 
-int weir_trace_read(struct weir_trace **out, const char *path, struct weir_err *err)
+static int read_file(struct weir_trace **out, const char *path, bool whole, struct weir_err *err)
 {
-    struct read r = {.err = err};
+    struct read r = {.whole = whole, .err = err};
     struct weir_gz_reader *reader;
     *out = NULL;
     int rc = weir_gz_read_open(&reader, path);
@@ -379,4 +417,14 @@ int weir_trace_read(struct weir_trace **out, const char *path, struct weir_err *
     }
     *out = r.trace;
     return rc;
+}
+
+int weir_trace_read(struct weir_trace **out, const char *path, struct weir_err *err)
+{
+    return read_file(out, path, false, err);
+}
+
+int weir_trace_read_whole(struct weir_trace **out, const char *path, struct weir_err *err)
+{
+    return read_file(out, path, true, err);
 }

@@ -13,4 +13,13 @@ bool weir_trace_recognised(const char *path);
  * the file name and, if the file is damaged, the byte offset. */
 int weir_trace_read(struct weir_trace **out, const char *path, struct weir_err *err);
 
+/* The same, with the events' other args (weir_event.args) and the devices. */
+int weir_trace_read_whole(struct weir_trace **out, const char *path, struct weir_err *err);
+
+/* Reads a trace that torch.profiler recorded in this process during the window of `trace` and adds it to `trace`, which
+ * stays sorted. Ranges of threads are cut to the window; events outside it are left out,
+ * except work of devices, which may run later. External ids are moved above the numbers in `trace`. After an error
+ * `trace` is incomplete. */
+int weir_trace_merge(struct weir_trace *trace, const char *path, struct weir_err *err);
+
 #endif

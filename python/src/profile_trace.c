@@ -1,4 +1,5 @@
 /* The trace of a window recorded by weir.profile, and the averages computed from it. */
+#include "prof/trace/trace_read.h"
 #include "python/src/profile_parts.h"
 #include "python/src/session.h"
 #include "weir/trace.h"
@@ -51,7 +52,9 @@ static PyObject *path_of(PyObject *path)
     return PyUnicode_FSConverter(path, &bytes) ? bytes : NULL;
 }
 
-static PyObject *trace_export(PyObject *object, PyObject *path)
+/* Returns None, or NULL with an exception. */
+static PyObject *with_file(PyObject *object, PyObject *path,
+                           int (*function)(struct weir_trace *trace, const char *path, struct weir_err *err))
 {
     struct trace_object *self = (struct trace_object *)object;
     struct weir_err err = WEIR_ERR_NONE;
@@ -61,12 +64,22 @@ static PyObject *trace_export(PyObject *object, PyObject *path)
     const char *text = PyBytes_AsString(bytes);
     int rc;
     Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->lock);
-    rc = weir_trace_write(self->trace, text, &err);
+    rc = function(self->trace, text, &err);
     pthread_mutex_unlock(&self->lock);
     Py_END_ALLOW_THREADS Py_DECREF(bytes);
     if (rc < 0)
         return weir_py_raise(rc, &err);
     Py_RETURN_NONE;
+}
+
+static PyObject *trace_export(PyObject *object, PyObject *path)
+{
+    return with_file(object, path, weir_trace_write);
+}
+
+static PyObject *trace_merge(PyObject *object, PyObject *path)
+{
+    return with_file(object, path, weir_trace_merge);
 }
 
 static PyObject *trace_stacks(PyObject *object, PyObject *args)
@@ -249,6 +262,7 @@ static PyObject *py_trace_path(PyObject *module, PyObject *args)
 int weir_profile_trace_begin(PyObject *module)
 {
     static PyMethodDef trace_methods[] = {{"export", trace_export, METH_O, NULL},
+                                          {"merge", trace_merge, METH_O, NULL},
                                           {"stacks", trace_stacks, METH_VARARGS, NULL},
                                           {"set_metadata", trace_set_metadata, METH_VARARGS, NULL},
                                           {"keep_gpu", trace_keep_gpu, METH_NOARGS, NULL},

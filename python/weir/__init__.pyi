@@ -409,6 +409,7 @@ class profile:
     profile_memory: bool
     with_stack: bool
     with_flops: bool
+    operators: bool
     step_num: int
     current_action: ProfilerAction
     def __init__(
@@ -421,6 +422,7 @@ class profile:
         profile_memory: bool = False,
         with_stack: bool = False,
         with_flops: bool = False,
+        operators: bool = True,
     ) -> None: ...
     def __enter__(self) -> profile: ...
     def __exit__(

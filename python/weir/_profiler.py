@@ -3,16 +3,17 @@ import collections
 import enum
 import json
 import operator
+import os
 import sys
 import warnings
 
-from . import _arguments, _outputs, _ranks, _weir
+from . import _arguments, _outputs, _ranks, _torch_windows, _weir
 
 
 def _warn(line, category=RuntimeWarning):
-    """Warns at the line that called this module."""
+    """Warns at the line that called these modules."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+    while frame.f_back is not None and frame.f_code.co_filename in (__file__, _torch_windows.__file__):
         level, frame = level + 1, frame.f_back
     warnings.warn(line, category, stacklevel=level)
 
@@ -34,8 +35,8 @@ class ProfilerAction(enum.Enum):
 _ACTIONS = tuple(ProfilerAction)
 
 
-_NOTHING = ("no ranges in this window: weir.profile records weir.stage, weir.record_function, loaders and GPUs; for "
-            "PyTorch operators use torch.profiler\n")
+_NOTHING = ("no ranges in this window: weir.profile records PyTorch's operators where torch is imported, record_function, "
+            "weir.stage, loaders and GPUs\n")
 
 
 def _time_text(us):
@@ -160,15 +161,17 @@ def _function(name, value, example):
     return value
 
 
-def _torch_records():
-    """Whether torch.profiler is recording: CUPTI has one user at a time. Does not import torch."""
-    profiler = sys.modules.get("torch.autograd.profiler")
-    cuda = sys.modules.get("torch.cuda")
-    enabled = getattr(profiler, "_is_profiler_enabled", False)
-    if profiler is not None and not enabled:
-        autograd = getattr(sys.modules.get("torch.autograd"), "_profiler_enabled", None)
-        enabled = autograd is not None and autograd()
-    return bool(enabled and cuda is not None and cuda.is_initialized())
+def _steps_needed(schedule, made):
+    """Number of steps after which the first window of a schedule is complete; None if that is far more than `made`, or
+    unknown, because only Weir's and torch's schedules may be called again."""
+    known = isinstance(schedule, _Schedule) or getattr(schedule, "__module__", None) == "torch.profiler.profiler"
+    for step in range(made + 100000) if known else ():
+        if schedule(step).name == "RECORD_AND_SAVE":
+            return step + 1
+    return None
+
+
+_owner = None # (process, id) of the running profile, which alone uses torch's profiler
 
 
 class profile(_weir._Profiler):
@@ -182,32 +185,42 @@ class profile(_weir._Profiler):
                 prof.step()
         print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
 
-    A trace contains the steps (ProfilerStep#N), weir.stage and weir.record_function of all Python threads, waits for
-    batches (TensorBoard's DataLoader) and the stages of each loader's worker threads. With CUDA it also contains the
-    kernels, copies and CUDA calls of the whole process, including torch's.
+    A trace contains the steps (ProfilerStep#N), PyTorch's operators if torch is imported, weir.stage and record_function
+    (weir's and torch's) of all Python threads, waits for batches (TensorBoard's DataLoader) and the stages of each loader's
+    worker threads. With CUDA it also contains the kernels, copies and CUDA calls of the whole process, including torch's.
 
-    It does not contain PyTorch operators (aten::...): use torch.profiler for those.
+    Operators are recorded by torch's own profiler, which runs underneath, in the same windows and on the same clock: on
+    the thread that calls start, step and stop, and on threads of autograd, as in torch.profiler. It then records the GPU
+    too: CUPTI has one user at a time.
+
+    Give 5 to 10 warm-up steps, in which kernels compile and caches fill, and 10 to 20 active ones. Ranges end when their
+    work is queued: to see ranges and kernels aligned, call torch.cuda.synchronize() (Taichi: ti.sync()) before step().
+    SummaryWriter.add_graph() draws a model's graph and has nothing to do with profiling.
 
     activities      list of ProfilerActivity, weir's or torch.profiler's; None = CPU, and CUDA where GPUs can be
-                    recorded. If CUDA is requested but unavailable (no module, no driver, another tool has CUPTI,
-                    torch.profiler is recording), one RuntimeWarning gives the reason, and only the CPU is recorded
+                    recorded. If CUDA is requested but unavailable (no module, no driver, another tool has CUPTI), one
+                    RuntimeWarning gives the reason, and only the CPU is recorded
     schedule        weir.schedule(...) or any function from a step's number to a ProfilerAction; None = everything from
                     start to stop, without steps
     on_trace_ready  called with this object in the step() or stop() that ends a window
-    record_shapes   shapes of the loader's images and batches, for group_by_input_shape
-    profile_memory  memory of the loader's batches, and with CUDA the GPU's
+    record_shapes   shapes of operators' inputs, and of the loader's images and batches, for group_by_input_shape
+    profile_memory  memory that operators and the loader's batches take, and with CUDA the GPU's
     with_stack      call stacks of stages, ranges and waits for batches (for workers, of C functions), for
-                    group_by_stack_n and export_stacks. Unlike torch's traces, functions called inside a range are not
-                    ranges: timing every call would cost more than short calls take
-    with_flops      only noted in the trace; no operators are recorded whose FLOPs could be counted
+                    group_by_stack_n and export_stacks. With PyTorch's operators also every call of a Python function, as
+                    a range; without them, timing every call would cost more than short calls take
+    with_flops      noted in the trace, where PyTorch's operators have their shapes; the table has no column of FLOPs
+    operators       False: without PyTorch's operators, at the cost of Weir's ranges alone, and with the GPU recorded by
+                    Weir; for a program that itself starts torch.profiler, which can run only once
 
     .step_num is the current step's number, .current_action its ProfilerAction. The averages and exports cover the last
     finished window. One profile runs at a time, and one thread calls start, step and stop.
     """
 
+    _torch = None # while it runs
+
     @_arguments.suggesting
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,
-                 profile_memory=False, with_stack=False, with_flops=False):
+                 profile_memory=False, with_stack=False, with_flops=False, operators=True):
         super().__init__()
         self.activities = None if activities is None else _activities(activities)
         self.schedule = _function("schedule", schedule, "weir.schedule(wait=1, warmup=1, active=3)")
@@ -216,9 +229,10 @@ class profile(_weir._Profiler):
         self.profile_memory = bool(profile_memory)
         self.with_stack = bool(with_stack)
         self.with_flops = bool(with_flops)
+        self.operators = bool(operators)
         self.step_num = 0
         self.current_action = self._action(0)
-        self._running = False
+        self._running = self._started = False
         self._trace = None
 
     def _action(self, step):
@@ -232,12 +246,31 @@ class profile(_weir._Profiler):
         except ValueError:
             raise ValueError(f"schedule({step}) returned {action!r}, not a ProfilerAction") from None
 
+    def _begin_torch(self, without=()):
+        """Lets torch record, if the program has imported it; without the named activities."""
+        torch = _torch_windows.imported()
+        if torch is not None:
+            names = (self.activities or set(ProfilerActivity.__members__)).difference(without) if self.operators else ()
+            options = {name: getattr(self, name) for name in ("record_shapes", "profile_memory", "with_stack", "with_flops")}
+            self._torch = _torch_windows.Windows(torch, names, options, _warn)
+
+    def _transit_torch(self, previous):
+        """Before the change from one step's action to current_action. A window that is delivered ends in _window."""
+        if self._torch is None:
+            self._begin_torch({"CUDA"})
+        if self._torch is not None and previous is not ProfilerAction.RECORD_AND_SAVE:
+            action = self.current_action
+            cut = previous is ProfilerAction.RECORD and action is ProfilerAction.WARMUP
+            self._torch.transit(not cut and action is not ProfilerAction.NONE,
+                                action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE))
+
     def _gpu(self):
-        """Whether to record GPUs. True while another tool uses CUPTI: it may end before the first window, and otherwise
-        the profiler reports it then."""
-        if self.activities is not None and "CUDA" not in self.activities:
+        """Whether Weir records GPUs: not where torch does. True while another tool uses CUPTI: it may end before the first
+        window, and otherwise the profiler reports it then."""
+        if (self.activities is not None and "CUDA" not in self.activities) or (self._torch and self._torch.gpu):
             return False
-        if _torch_records():
+        torch = _torch_windows.imported()
+        if torch is not None and _torch_windows.is_recording(torch) and torch.cuda.is_initialized():
             _warn("GPU work is not recorded: torch.profiler is recording in this process, and CUPTI has one user "
                   "at a time")
             return False
@@ -255,7 +288,7 @@ class profile(_weir._Profiler):
         return self
 
     def __exit__(self, kind=None, error=None, trace=None):
-        self.stop()
+        self._finish(kind is None)
 
     def start(self):
         """Begins step 0 of the schedule, or after stop() the step in which it stopped; without a schedule, begins
@@ -263,9 +296,20 @@ class profile(_weir._Profiler):
         self._check()
         if self._running:
             raise _weir.Error("the profile is already running; stop it first")
-        self._open(self._gpu(), self.record_shapes, self.profile_memory, self.with_stack, self.schedule is not None,
-                   self.step_num, self.current_action.value)
-        self._running = True
+        global _owner
+        if _owner is not None and _owner[0] == os.getpid():
+            raise _weir.Error("this process already has an open profiler; close it first")
+        _owner = os.getpid(), id(self)
+        try:
+            self._begin_torch()
+            gpu = self._gpu()
+            self._transit_torch(ProfilerAction.NONE)
+            self._open(gpu, self.record_shapes, self.profile_memory, self.with_stack, self.schedule is not None,
+                       self.step_num, self.current_action.value)
+            self._running = self._started = True
+        finally:
+            if not self._running:
+                self._end_torch()
         self._say()
 
     def step(self):
@@ -273,16 +317,21 @@ class profile(_weir._Profiler):
         self._check()
         if not self._running:
             raise _weir.Error("the profile is not running; call start() first, or use it in a with statement")
-        action = self._action(self.step_num + 1)
+        previous, action = self.current_action, self._action(self.step_num + 1)
         self.step_num += 1
         self.current_action = action
         try:
+            if self.schedule is not None:
+                self._transit_torch(previous)
             self._advance(action.value)
         finally:
             self._say()
 
     def stop(self):
         """Ends recording. An open window ends here, and on_trace_ready is called."""
+        self._finish(True)
+
+    def _finish(self, warn):
         self._check()
         if not self._running:
             return
@@ -290,15 +339,35 @@ class profile(_weir._Profiler):
         try:
             self._close()
         finally:
+            self._end_torch()
             self._say()
+        if warn and self._trace is None and self.on_trace_ready is not None:
+            _warn(self._why_nothing())
+
+    def _end_torch(self):
+        global _owner
+        torch, self._torch = self._torch, None
+        if torch is not None:
+            torch.close()
+        if _owner == (os.getpid(), id(self)):
+            _owner = None
+
+    def __del__(self):
+        self._end_torch()
 
     def _window(self, trace):
+        if self._torch is not None:
+            self._torch.deliver(trace)
         if self.activities == {"CUDA"}:
             trace.keep_gpu()
         trace.set_metadata(self._metadata())
         self._trace = trace
-        if self.on_trace_ready is not None:
-            self.on_trace_ready(self)
+        try:
+            if self.on_trace_ready is not None:
+                self.on_trace_ready(self)
+        finally:
+            if self._running:
+                self._transit_torch(ProfilerAction.NONE)
 
     def _metadata(self):
         try:
@@ -317,9 +386,19 @@ class profile(_weir._Profiler):
 
     def _last(self):
         if self._trace is None:
-            raise _weir.Error("nothing is recorded yet: no window has ended; stop the profile first, or make this call "
-                              "in on_trace_ready")
+            raise _weir.Error(self._why_nothing())
         return self._trace
+
+    def _why_nothing(self):
+        if self._running:
+            return "nothing is recorded yet: no window has ended; stop the profile first, or make this call in on_trace_ready"
+        if not self._started:
+            return "nothing is recorded: the profile was not started; use it in a with statement, or call start() and stop()"
+        needed = _steps_needed(self.schedule, self.step_num)
+        if self.schedule is None or (needed is not None and needed <= self.step_num):
+            return "nothing was recorded: the window was dropped, for which a RuntimeWarning gave the reason"
+        return (f"nothing was recorded, because the program made only {self.step_num} steps, and the schedule's first window "
+                f"ends {f'after {needed}' if needed else 'later'}; call step() more often, or use a shorter schedule")
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0):
         """Averages of the last window by name, as in torch.profiler: a weir.Averages.

@@ -74,9 +74,9 @@ class Steps(Profiles):
                 on_trace_ready=lambda prof: log.append((prof.step_num, prof.current_action.name))) as prof:
             for _ in range(steps):
                 prof.step()
-        # Newer torch warns once per process that each cycle clears its events.
+        # Newer torch warns once per process that each cycle clears its events; weir.profile, if no window was delivered.
         return log, len([w for w in seen if issubclass(w.category, (UserWarning, RuntimeWarning))
-                         and "clears events" not in str(w.message)])
+                         and not re.search("clears events|nothing was recorded", str(w.message))])
 
     def test_handler_of_newer_torch(self):
         """torch 2.15's tensorboard_trace_handler passes one more argument to export_chrome_trace."""
@@ -136,7 +136,7 @@ class Steps(Profiles):
         prof = weir.profile(schedule=weir.schedule(wait=0, warmup=1, active=2))
         with self.assertRaisesRegex(weir.Error, "not running"):
             prof.step()
-        with self.assertRaisesRegex(weir.Error, "no window has ended"):
+        with self.assertRaisesRegex(weir.Error, "not started"):
             prof.key_averages()
         prof.stop()
         prof.start()
@@ -378,7 +378,7 @@ class Recorded(Profiles):
             pass
         self.assertEqual(len(prof.key_averages()), 0)
         for text in (prof.key_averages().table(), str(prof.key_averages())):
-            self.assertRegex(text, r"^no ranges in this window: .*torch\.profiler\n$")
+            self.assertRegex(text, r"^no ranges in this window: weir.profile records .*\n$")
 
     @unittest.skipUnless(HAS_TORCH, "torch is not installed")
     def test_report_of_autograds_own_writer(self):
@@ -600,7 +600,8 @@ class Gpu(Profiles):
             with weir.profile(activities=both[:1]):
                 pass
         self.assertEqual([(str(w.message).split(":")[1], w.filename) for w in seen],
-                         [(" torch.profiler is recording in this process, and CUPTI has one user at a time", __file__)])
+                         [(" torch.profiler is recording in this process, and CUPTI has one user at a time", __file__)] +
+                         2 * [(" torch.profiler is recording in this process; use one at a time", __file__)])
         self.assertEqual(self.names(self.trace(prof)), {"mine"})
 
     def test_without_a_module(self):
