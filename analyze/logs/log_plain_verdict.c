@@ -10,6 +10,7 @@
 struct part {
     const char *name;
     double total_s;
+    uint64_t count;
     bool work; /* the stage contains no other stage */
 };
 
@@ -27,6 +28,7 @@ struct summary {
     double decode;       /* fraction of a sample's time spent decoding; -1 = the log has no such stage */
     enum weir_data_bound bound;
     double load_s, steps_s; /* loading in all workers together; the loop's stages without the wait */
+    uint64_t steps;         /* training steps; 0 = not timed */
     struct weir_stage_times times;
 };
 
@@ -60,7 +62,7 @@ static double total_of(const struct parts *parts, const char *name)
 
 /* Collects the stages, sorted by stage number instead of their order in the log. Skips the spans in Weir's own tables:
  * samples overlap there, so spans do not show the workers' time. */
-static void gather(struct summary *summary, const struct weir_plain_log *log, const double *total_s)
+static void gather(struct summary *summary, const struct weir_plain_log *log, const struct weir_totals_whole *whole)
 {
     const struct weir_totals *totals = &log->totals;
     for (int number = 0; number < weir_stage_count(); number++) {
@@ -72,7 +74,8 @@ static void gather(struct summary *summary, const struct weir_plain_log *log, co
         struct parts *to = info->consumer ? &summary->loop : &summary->sample;
         for (int i = 0; i < totals->n_stages && to->n < WEIR_LOADER_STAGES; i++)
             if (strcmp(totals->names[i], info->name) == 0)
-                to->parts[to->n++] = (struct part){info->name, total_s[i], info->kind == WEIR_KIND_WORK};
+                to->parts[to->n++] =
+                    (struct part){info->name, whole->total_s[i], whole->count[i], info->kind == WEIR_KIND_WORK};
     }
 }
 
@@ -143,6 +146,12 @@ static double other_s(const struct parts *loop)
     return most_s;
 }
 
+/* Whether there are too few training steps for advice, because the first ones contain what happens once. */
+static bool is_short(const struct summary *summary)
+{
+    return summary->steps > 0 && summary->steps < WEIR_VERDICT_BATCHES_LONG;
+}
+
 /* Compares the loop's stages with the time that loading takes of the loop. Workers load in parallel, so without the
  * wait that time is at most the epochs' time in no stage, or the loading itself, as with num_workers=0. */
 static void fill_times(struct summary *summary, bool of_weir)
@@ -162,7 +171,9 @@ static void fill_times(struct summary *summary, bool of_weir)
                                        .forward_s = trains ? total_of(loop, "20_train_forward_pass") : 0,
                                        .backward_s = total_of(loop, "21_backward"),
                                        .other_s = other_s(loop)};
-    if (summary->steps_s <= 0)
+    const struct part *forward = find(loop, "20_train_forward_pass"), *backward = find(loop, "21_backward");
+    summary->steps = forward ? forward->count : backward ? backward->count : 0;
+    if (summary->steps_s <= 0 || is_short(summary))
         return;
     if (summary->wait >= 0) {
         times->data_s = wait_s;
@@ -182,11 +193,11 @@ static void fill_times(struct summary *summary, bool of_weir)
 
 static void summarise(struct summary *summary, const struct weir_plain_log *log)
 {
-    double total_s[WEIR_TOTALS_STAGES_MAX];
+    struct weir_totals_whole whole;
     *summary = (struct summary){.wait = -1, .wait_at_most = -1, .decode = -1};
-    weir_totals_whole(&log->totals, weir_plain_cumulative(log), total_s);
+    weir_totals_whole(&log->totals, weir_plain_cumulative(log), &whole);
     if (weir_loader_stages() == 0)
-        gather(summary, log, total_s);
+        gather(summary, log, &whole);
     summary->sample.whole_s = sample_s(summary, log->periodic);
     const struct part *decode = find(&summary->sample, "03b_image_decode");
     if (decode && summary->sample.whole_s > 0)
@@ -339,7 +350,7 @@ static void print_verdict(FILE *out, const struct summary *summary)
 /* Returns the number of workers from which loading could keep up with the loop; 0 = the log does not show it. */
 static int workers_least(const struct summary *summary)
 {
-    bool is_open = summary->wait < 0 && summary->bound != WEIR_BOUND_NO;
+    bool is_open = summary->wait < 0 && summary->bound != WEIR_BOUND_NO && !is_short(summary);
     double least = summary->steps_s > 0 ? ceil(summary->load_s / summary->steps_s) : 0;
     return is_open && least <= 1e6 ? (int)least : 0;
 }
@@ -370,6 +381,12 @@ static void print_rest(FILE *out, const struct summary *summary)
 {
     print_workers(out, summary);
     weir_stage_advice_print(out, &summary->times);
+    if (summary->times.step == WEIR_OWNER_SCRIPT && summary->times.whole_s > 0)
+        fputs("  if its timers do not call torch.cuda.synchronize(), a GPU's work is in the stage that waits for it\n",
+              out);
+    if (is_short(summary))
+        fprintf(out, "  too few training steps for advice on stages: %d (it needs %d)\n", (int)summary->steps,
+                WEIR_VERDICT_BATCHES_LONG);
     if (summary->decode < 0)
         fputs("  the 40 % rule needs the stage 03b_image_decode\n", out);
     fputs("  such a log does not show CPU time, percentiles, waits for storage or for a core, individual files or "

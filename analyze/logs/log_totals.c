@@ -160,17 +160,18 @@ bool weir_totals_cumulative(const struct weir_totals *totals)
     return cumulative;
 }
 
-void weir_totals_whole(const struct weir_totals *totals, bool cumulative, double total_s[WEIR_TOTALS_STAGES_MAX])
+void weir_totals_whole(const struct weir_totals *totals, bool cumulative, struct weir_totals_whole *whole)
 {
     bool runs = false;
     for (size_t table = 0; table < totals->n_tables; table++)
         runs |= totals->tables[table].final;
-    memset(total_s, 0, WEIR_TOTALS_STAGES_MAX * sizeof *total_s);
+    *whole = (struct weir_totals_whole){0};
     for (size_t table = 0; table < totals->n_tables; table++) {
         const struct weir_totals_table *from = &totals->tables[table];
         for (size_t i = 0; i < from->n_cells && (!runs || from->final); i++) {
             const struct weir_totals_cell *cell = &totals->cells[from->first_cell + i];
-            total_s[cell->stage] = cell->total_s + (cumulative ? 0 : total_s[cell->stage]);
+            whole->total_s[cell->stage] = cell->total_s + (cumulative ? 0 : whole->total_s[cell->stage]);
+            whole->count[cell->stage] = cell->count + (cumulative ? 0 : whole->count[cell->stage]);
         }
     }
 }

@@ -61,10 +61,15 @@ void weir_totals_drop_empty(struct weir_totals *totals);
  * tables, or if rows were dropped. */
 bool weir_totals_cumulative(const struct weir_totals *totals);
 
-/* Sets each stage's total over the whole log. If the tables are cumulative, it comes from the last table. Otherwise it
- * is the sum of the tables that cover whole runs, or without such tables, the sum of all tables. Stages without calls
- * get 0. */
-void weir_totals_whole(const struct weir_totals *totals, bool cumulative, double total_s[WEIR_TOTALS_STAGES_MAX]);
+/* Each stage's figures over the whole log. Stages without calls have 0. */
+struct weir_totals_whole {
+    double total_s[WEIR_TOTALS_STAGES_MAX];
+    uint64_t count[WEIR_TOTALS_STAGES_MAX];
+};
+
+/* If the tables are cumulative, the figures come from the last table. Otherwise they are the sums of the tables that
+ * cover whole runs, or without such tables, of all tables. */
+void weir_totals_whole(const struct weir_totals *totals, bool cumulative, struct weir_totals_whole *whole);
 
 /* Prints matrices of totals and means. If the tables are cumulative, also prints matrices of the differences between
  * tables. */

@@ -178,24 +178,25 @@ void weir_page_shares(struct weir_page_out *page)
     enum weir_lang lang = page->lang;
     const struct weir_plain_log *log = page->run->plain;
     struct weir_plain_shares tables[WEIR_PLAIN_SHARES];
-    double total_s[WEIR_TOTALS_STAGES_MAX];
-    char total[WEIR_PAGE_FIGURE];
+    struct weir_totals_whole whole;
+    char total[WEIR_PAGE_FIGURE], calls[WEIR_PAGE_FIGURE];
     if (!log)
         return;
     fprintf(out, "<section>\n<h2>%s</h2>\n", weir_word(WEIR_WORD_STAGES, lang));
     int n = weir_plain_shares(log, tables);
     for (int i = 0; i < n; i++)
         put_shares(page, &tables[i]);
-    weir_totals_whole(&log->totals, weir_plain_cumulative(log), total_s);
+    weir_totals_whole(&log->totals, weir_plain_cumulative(log), &whole);
     fprintf(out,
             "<details><summary>%s (%d)</summary>\n<table class=\"settings\"><thead><tr><th scope=\"col\">%s</th><th "
-            "scope=\"col\">%s</th></tr></thead>\n<tbody>\n",
+            "scope=\"col\">%s</th><th scope=\"col\">%s</th></tr></thead>\n<tbody>\n",
             weir_word(WEIR_WORD_TABLE, lang), log->totals.n_stages, weir_word(WEIR_WORD_STAGE, lang),
-            weir_word(WEIR_WORD_TOTAL, lang));
+            weir_word(WEIR_WORD_TOTAL, lang), weir_word(WEIR_WORD_CALLS, lang));
     for (int i = 0; i < log->totals.n_stages; i++) {
         fputs("<tr><th scope=\"row\">", out);
         weir_page_text(out, log->totals.names[i]);
-        fprintf(out, "</th><td>%s</td></tr>\n", weir_page_time(total, total_s[i]));
+        fprintf(out, "</th><td>%s</td><td>%s</td></tr>\n", weir_page_time(total, whole.total_s[i]),
+                weir_page_count(calls, (double)whole.count[i]));
     }
     fputs("</tbody></table></details>\n</section>\n", out);
 }

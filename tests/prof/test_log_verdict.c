@@ -150,6 +150,7 @@ Test(log_verdict, a_long_forward_pass_gets_advice)
                  "\n  forward pass            57 % of all timed stages (20_train_forward_pass, 1140.00s): a smaller "
                  "model (hidden_dim, dim_feedforward), mixed precision (AMP), a larger batch_size if memory allows, or "
                  "a lighter backbone such as MobileNet\n");
+    assert_shown(FORWARD_LOG, NULL, "if its timers do not call torch.cuda.synchronize(), ");
     assert_shown(FORWARD_LOG, "--json", "\"name\": \"forward\"");
     assert_not_shown(FORWARD_LOG, "  backward pass           ");
     assert_not_shown(FORWARD_LOG, "  loading data            ");
@@ -168,6 +169,18 @@ Test(log_verdict, a_long_backward_pass_gets_advice)
                  "\n  backward pass           44 % of all timed stages");
     assert_not_shown(HEAD ROW("20_train_forward_pass", "100.00", "9") ROW("21_backward", "70.00", "9") RULE,
                      "  backward pass           ");
+}
+
+/* The first calls contain what happens once, such as the start of the GPU. */
+Test(log_verdict, few_steps_get_no_advice)
+{
+    static const char text[] = HEAD ROW("03_read_images_total", "900.00", "28")
+        ROW("20_train_forward_pass", "80.00", "7") ROW("21_backward", "80.00", "7") RULE;
+    assert_shown(text, NULL, "\n  too few training steps for advice on stages: 7 (it needs 8)\n");
+    assert_not_shown(text, "  forward pass            ");
+    assert_not_shown(text, "  loading data            ");
+    assert_not_shown(text, "num_workers");
+    assert_shown(text, "--json", "\"stage_advice\": []");
 }
 
 /* Stages nest, so 92 % is of 00_TOTAL_getitem, not of the sum of the rows. */
@@ -242,6 +255,7 @@ Test(log_verdict, weirs_own_tables_get_its_options)
         "统计范围: 整个运行, 第 1-2 轮 (共 2 轮), 墙钟 1.00s\n" HEAD ROW("03b_image_decode", "6.00", "20")
             ROW("08_wait_for_data", "5.00", "9") ROW("20_train_forward_pass", "7.00", "9") RULE;
     assert_not_shown(run, "  forward pass            ");
+    assert_not_shown(trained, "torch.cuda.synchronize()");
     assert_shown(run, NULL, "more than 40 %: --decode-cache, fewer --cameras, ");
 }
 
