@@ -90,8 +90,10 @@ class ACT(nn.Module):
         """The backbone's features."""
         if not (self.grad_checkpoint and torch.is_grad_enabled()):
             return self.backbone(image)
-        for i in range(0, len(self.backbone), 2):  # pairs, because a normalisation alone would keep more than it saves
-            image = checkpoint(self.backbone[i:i + 2], image, use_reentrant=False)
+        # ResNet's first four are one part: alone they would keep more than they save, and ReLU changes its input.
+        stem = 4 if isinstance(self.backbone[0], nn.Conv2d) else 1
+        for part in (self.backbone[:stem], *self.backbone[stem:]):
+            image = checkpoint(part, image, use_reentrant=False)
         return image
 
     def through(self, stack, x, *inputs):
