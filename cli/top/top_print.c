@@ -176,8 +176,8 @@ static void print_title(FILE *out, const struct top_job *job)
         fprintf(text, "rank %d of %d, ", job->job.rank, job->job.world_size);
     fprintf(text, "process %d%s: %s\n", (int)job->job.pid, job->ended ? " (has ended)" : "", job->job.command);
     if (job->job.weir)
-        fprintf(text, "loads by Weir's loader, whose %s\n",
-                job->job.n_workers > 0 ? "workers are threads of this process" : "consumer does all the work");
+        fprintf(text, "Weir's loader: the %s\n",
+                job->job.n_workers > 0 ? "workers are threads of this process" : "consumer's thread does all the work");
     if (job->job.foreign)
         fprintf(text, "another user's process: only times on and off cores can be read\n");
     if (job->job.more_workers)

@@ -36,8 +36,10 @@ struct weir_job {
     char command[WEIR_JOB_COMMAND];  /* of its parent, if multiprocessing has started it */
 };
 
-/* A search remembers the processes that it has seen. The first one takes about 20 us per process of the user and 1 ms
- * per Python process, later ones 15 us per process of the user and 2 us for each other process. root is borrowed. */
+/* A search remembers the processes that it has seen. The first one takes about 20 us per process of the user, 1 ms per
+ * Python process and 15 us per thread of processes with several; later ones 15 us per process of the user and 2 us for
+ * each other process. Young processes, and those with Weir's loader, are searched for threads each time. root is
+ * borrowed. */
 struct weir_job_search;
 struct weir_job_search *weir_job_search_open(const char *root);
 void weir_job_search_close(struct weir_job_search *search);

@@ -220,7 +220,7 @@ def own_programs(weir):
             done = top(weir, "--once", "--seconds", 3, job.pid)
             names = re.findall(r"(?m)^(\S+) +\d+ +\d+%", done.stdout)
             check("weir run has a row per thread", done.returncode == 0 and names == ["consumer", *workers], done)
-            check("and is named", "loads by Weir's loader, whose workers are threads" in done.stdout, done.stdout)
+            check("and is named", "\nWeir's loader: the workers are threads of this process\n" in done.stdout, done.stdout)
             entries = json.loads(top(weir, "--json", "--seconds", 3).stdout)["jobs"]
             (entry,) = [entry for entry in entries if entry["pid"] == job.pid]
             check("without a PID too", entry["loader"] == "weir" and len(entry["workers"]) == 2, entry)
@@ -230,7 +230,7 @@ def own_programs(weir):
         with own_job(weir, "run", data, "--num-workers", 0, "--seconds", LIMIT_S, threads=["weir-watchdog"]) as job:
             done = top(weir, "--once", "--seconds", 3, job.pid)
             check("without workers", done.returncode == 0 and "\nconsumer " in done.stdout and
-                  "whose consumer does all the work" in done.stdout and "PyTorch" not in done.stdout, done)
+                  "\nWeir's loader: the consumer's thread does all the work\n" in done.stdout and "PyTorch" not in done.stdout, done)
         if "\n  train " not in subprocess.run([weir, "--help"], capture_output=True, text=True, check=True).stdout:
             return
         with own_job(weir, "train", data, *"--num-workers 2 --num-epochs 100000 --hidden-dim 8".split(),
