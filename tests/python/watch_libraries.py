@@ -204,7 +204,7 @@ def torchvision_v1(folder):
     return lambda i: transform(Image.fromarray(PICTURE))
 
 
-@row("torchvision", {"05_transform Resize": 1, "05_transform ToDtype": 1, "05_transform Compose": 1})
+@row("torchvision.transforms.v2", {"05_transform Resize": 1, "05_transform ToDtype": 1, "05_transform Compose": 1})
 def torchvision_v2(folder):
     from torchvision.transforms import v2
     transform = v2.Compose([v2.Resize(8), v2.ToDtype(torch.float32, scale=True)])
