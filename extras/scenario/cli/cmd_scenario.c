@@ -35,7 +35,7 @@ static int run_one(const struct scenario_run *run, struct scenario_result *resul
         weir_scenario_print_line(options->json ? stderr : stdout, run, result);
     else if (!options->json)
         weir_scenario_print(stdout, run, result);
-    if (!options->output_json)
+    if (!options->output_json || !*options->output_json)
         return 0;
     weir_scenario_json_path(run, options->all, path);
     rc = weir_scenario_json_write(path, run, result, err);
@@ -44,12 +44,14 @@ static int run_one(const struct scenario_run *run, struct scenario_result *resul
     return rc;
 }
 
-static int run_all(const struct scenario_options *options, struct weir_device *device, struct weir_err *err)
+static int run_all(struct scenario_options *options, struct weir_device *device, struct weir_err *err)
 {
     struct scenario_run runs[RUNS_MAX];
     struct scenario_result results[RUNS_MAX] = {0};
     int n = list_runs(options, device, runs), done = 0, rc = 0;
-    weir_scenario_print_warning(stderr, options);
+    weir_scenario_print_warning(stderr, options, !device);
+    options->amp &= device != NULL;
+    options->pin_memory &= device != NULL;
     while (done < n && rc == 0) {
         rc = run_one(&runs[done], &results[done], err);
         done++;
@@ -58,9 +60,18 @@ static int run_all(const struct scenario_options *options, struct weir_device *d
         weir_scenario_json_print(stdout, runs, results, n);
     else if (rc == 0 && options->all)
         weir_scenario_print_table(stdout, runs, results, n);
+    if (rc == 0 && !options->json)
+        weir_scenario_print_not_written(stdout, options);
     for (int i = 0; i < done; i++)
         weir_scenario_result_clear(&results[i]);
     return rc;
+}
+
+static int open_gpu(struct weir_device **device, int gpu, struct weir_err *err)
+{
+    struct weir_err cause = WEIR_ERR_NONE;
+    int rc = weir_device_open(device, gpu, &cause);
+    return rc < 0 ? weir_err_set(err, rc, "%s; --device cpu runs the scenarios without a GPU", cause.text) : 0;
 }
 
 static int run_scenario(const struct weir_command *command, int argc, char **argv)
@@ -72,14 +83,12 @@ static int run_scenario(const struct weir_command *command, int argc, char **arg
     enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, NULL, &n);
     if (parse != WEIR_PARSE_RUN)
         return weir_parse_status(parse);
-    if (options.output_json && !*options.output_json)
-        options.output_json = NULL;
     if (weir_scenario_options_check(&options, &gpu, &err) < 0) {
         weir_cli_fail(command, &err);
         return WEIR_EXIT_USAGE;
     }
     weir_terminal_set_wide(options.wide);
-    int rc = gpu < 0 ? 0 : weir_device_open(&device, gpu, &err);
+    int rc = gpu < 0 ? 0 : open_gpu(&device, gpu, &err);
     if (rc == 0)
         rc = weir_scenario_check_outputs(&options, &err);
     weir_catch_interrupts();

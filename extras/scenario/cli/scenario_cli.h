@@ -19,7 +19,7 @@ struct scenario_options {
     bool pin_memory, amp, with_stack, persistent_workers, all, fix, json, wide;
     uint64_t seed;
     const char *device;
-    const char *trace_dir, *output_json; /* NULL: not written */
+    const char *trace_dir, *output_json; /* NULL: not written; the second is also "" */
 };
 
 enum { SCENARIO_OPTS = 18, SCENARIO_ITEMS = 2048 }; /* SCENARIO_ITEMS: items per epoch */
@@ -83,8 +83,8 @@ const struct weir_idle_device *weir_scenario_idle(const struct scenario_result *
 
 /* ---- scenario_print.c ---- */
 
-/* Before all runs: warns about options that make the figures unreliable. */
-void weir_scenario_print_warning(FILE *out, const struct scenario_options *options);
+/* Before all runs: warns about options that make the figures unreliable, and about those that --device cpu ignores. */
+void weir_scenario_print_warning(FILE *out, const struct scenario_options *options, bool cpu);
 /* Before each run: prints the configuration and names options that have no effect. */
 void weir_scenario_print_head(FILE *out, const struct scenario_run *run);
 /* After a single run: prints statistics, operations, GPU idle time, and how to interpret them. */
@@ -93,6 +93,8 @@ void weir_scenario_print(FILE *out, const struct scenario_run *run, struct scena
 void weir_scenario_print_line(FILE *out, const struct scenario_run *run, const struct scenario_result *result);
 void weir_scenario_print_table(FILE *out, const struct scenario_run *runs, const struct scenario_result *results,
                                int n);
+/* After all runs: prints the options for the files that were not written, if any. */
+void weir_scenario_print_not_written(FILE *out, const struct scenario_options *options);
 
 /* ---- scenario_json.c: the file for --output-json, with the same members as the original script ---- */
 

@@ -26,7 +26,7 @@ int weir_scenario_check_outputs(const struct scenario_options *options, struct w
     char folder[SCENARIO_PATH];
     struct stat st;
     int rc = options->trace_dir ? weir_output_folder(options->trace_dir, "the folder of --trace_dir", err) : 0;
-    if (rc < 0 || !options->output_json)
+    if (rc < 0 || !options->output_json || !*options->output_json)
         return rc;
     const char *slash = strrchr(options->output_json, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - options->output_json + 1) : 1,

@@ -23,9 +23,10 @@ const struct weir_opt weir_scenario_opts[SCENARIO_OPTS] = {
      .unit = "batches"},
     {"persistent-workers", WEIR_OPT_FLAG, FIELD(persistent_workers), NULL, NULL, "same worker threads in all epochs",
      .details = "An epoch has 2048 items."},
-    {"pin-memory", WEIR_OPT_FLAG, FIELD(pin_memory), NULL, NULL, "batches in pinned memory"},
+    {"pin-memory", WEIR_OPT_FLAG, FIELD(pin_memory), NULL, NULL, "batches in pinned memory; ignored on the CPU"},
     {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "seed for the items, their order and the network"},
-    {"amp", WEIR_OPT_FLAG, FIELD(amp), NULL, NULL, "float16 compute with a dynamic loss scale", .topic = "Step"},
+    {"amp", WEIR_OPT_FLAG, FIELD(amp), NULL, NULL, "float16 with a dynamic loss scale; ignored on the CPU",
+     .topic = "Step"},
     {"warmup-steps", WEIR_OPT_INT, FIELD(warmup_steps), "N", "10", "steps before the profiler's schedule", 0, 1e6,
      .unit = "steps", .topic = "Recording"},
     {"profile-steps", WEIR_OPT_INT, FIELD(profile_steps), "N", "8", "recorded steps", 1, 10000, .unit = "steps",
@@ -54,9 +55,6 @@ int weir_scenario_options_check(const struct scenario_options *options, int *gpu
         weir_err_prefix(err, "--device");
         return -EINVAL;
     }
-    if (*gpu < 0 && (options->amp || options->pin_memory))
-        return weir_err_set(err, -EINVAL, "--%s requires a GPU, but --device is cpu; remove one of these two options",
-                            options->amp ? "amp" : "pin-memory");
     if (options->trace_dir && strlen(options->trace_dir) > 2048)
         return weir_err_set(err, -EINVAL, "--trace-dir is too long; specify a folder of at most 2048 bytes");
     if (options->output_json && strlen(options->output_json) > 2048)

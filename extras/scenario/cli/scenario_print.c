@@ -15,14 +15,17 @@ static void full_name(const struct scenario_run *run, char name[32])
 
 /* ---- before the runs ---- */
 
-void weir_scenario_print_warning(FILE *out, const struct scenario_options *o)
+void weir_scenario_print_warning(FILE *out, const struct scenario_options *o, bool cpu)
 {
     struct weir_wrap wrap;
-    if (o->profile_steps >= FEW_STEPS)
-        return;
-    fprintf(weir_wrap_open(&wrap, out, 2, NULL),
-            "warning: with --profile_steps %d, one disturbed step dominates the figures; use at least %d\n",
-            o->profile_steps, FEW_STEPS);
+    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
+    if (o->profile_steps < FEW_STEPS)
+        fprintf(text, "warning: with --profile_steps %d, one disturbed step dominates the figures; use at least %d\n",
+                o->profile_steps, FEW_STEPS);
+    if (cpu && o->amp && o->pin_memory)
+        fputs("--amp and --pin_memory are ignored: they are for a GPU\n", text);
+    else if (cpu && (o->amp || o->pin_memory))
+        fprintf(text, "--%s is ignored: it is for a GPU\n", o->amp ? "amp" : "pin_memory");
     weir_wrap_close(&wrap);
 }
 
@@ -260,5 +263,19 @@ void weir_scenario_print_table(FILE *out, const struct scenario_run *runs, const
     for (int i = 0; i < n; i++)
         if (i == 0 || runs[i].kind != runs[i - 1].kind)
             print_reading(text, &runs[i]);
+    weir_wrap_close(&wrap);
+}
+
+/* ---- after the runs ---- */
+
+void weir_scenario_print_not_written(FILE *out, const struct scenario_options *o)
+{
+    struct weir_wrap wrap;
+    if (o->trace_dir && o->output_json)
+        return;
+    fprintf(weir_wrap_open(&wrap, out, 2, ", "), "not written: %s%s%s\n",
+            o->trace_dir ? "" : "the trace (--trace_dir results/traces/profiler_demo)",
+            o->trace_dir || o->output_json ? "" : ", ",
+            o->output_json ? "" : "the figures (--output_json results/metrics_demo.json)");
     weir_wrap_close(&wrap);
 }

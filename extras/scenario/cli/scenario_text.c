@@ -12,7 +12,7 @@ const struct scenario_text weir_scenario_texts[WEIR_SCENARIOS] = {
             .remedy = "Use more workers (--num_workers) and a deeper prefetch (--prefetch_factor) until a batch takes "
                       "less time than a step; then reduce the work per item.",
             .cpu_range = "enumerate(DataLoader)",
-            .cpu_rule = "As on a GPU, the data wait is longer than the step. Workers and the step share the cores.",
+            .cpu_rule = "As on a GPU, the loop waits for data in every step. Workers and the step share the cores.",
             .fix = "more workers and prefetch",
         },
     [WEIR_SCENARIO_SYNC] =

@@ -37,6 +37,10 @@ run 0 scenario "${small[@]}"
 check "nothing is written without an option" [ "$(find . | sort)" = "$before" ]
 no_out "trace: "
 no_out "figures: "
+last() { check "the last line: ${1:-no hint}" [ "$(tail -1 "$work/out" | grep '^not written: ')" = "$1" ]; }
+trace_hint="the trace (--trace_dir results/traces/profiler_demo)"
+figures_hint="the figures (--output_json results/metrics_demo.json)"
+last "not written: $trace_hint, $figures_hint"
 
 # ---- new folders, the trace, the figures ----
 run 0 scenario "${small[@]}" --trace_dir results/traces/demo --output_json results/metrics_demo.json
@@ -65,6 +69,7 @@ assert 0 < m["avg_dataloader_wait_s"] < m["avg_iteration_time_s"], m
 # A step begins when its batch has arrived, so the two parts add up.
 assert abs(m["avg_step_time_s"] + m["avg_dataloader_wait_s"] - m["avg_iteration_time_s"]) < 1e-6, m
 PY
+last ""
 check "the trace and the figures, and nothing else" [ "$(find results -type f | sed 's/[0-9]\{9,\}/N/' | sort | tr '\n' ' ')" = "results/metrics_demo.json results/traces/demo/dataloader.N.pt.trace.json.gz " ]
 trace "$(only results dataloader)" "the trace has its steps, stages, waits, the measurement, shapes and memory" '
 assert sorted(x["name"] for x in e if x["name"].startswith("ProfilerStep#")) == ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#4"]
@@ -165,11 +170,46 @@ assert len([x for x in named("affine") if x["cat"] == "cpu_op"]) == 3 * 400 and 
 trace "$(only "$work/cpu" memory_churn_cpu)" "24 temporaries per step in CPU memory" '
 assert len([a for a in memory if a["Bytes"] >= 1 << 20 and a["Device Type"] == 0]) >= 3 * 24
 assert not [a for a in memory if a["Device Type"] == 1]'
-WEIR_CUDA_MODULE=/nowhere run 0 scenario --batch_size 16 --num_workers 1 --device cpu --warmup_steps 1 --profile_steps 3 --trace_dir "$work/cpu1" --output_json ""
+last ""
+small_cpu=(--batch_size 16 --num_workers 1 --device cpu --warmup_steps 1 --profile_steps 3)
+WEIR_CUDA_MODULE=/nowhere run 0 scenario "${small_cpu[@]}" --trace_dir "$work/cpu1" --output_json ""
 out "Top operations, by self CPU time:"
 count '^enumerate\(DataLoader\)#WeirLoader.__next__: 1.0 calls and [0-9.]+ ms per iteration, [0-9.]+ % of it\.$' 1
 count '^The CPU has no GPU idle time: ' 1
 count '^  On the CPU: ' 1
+last ""
+check "the first operations are work; the data wait is below the table" python3 - "$work/out" <<'PY'
+import re, sys
+table, waits = re.search(r"(?m)^Name +Self CPU %.*\n((?:.+\n)+)Self CPU time total: .*\nwaiting, .*\n((?:.+\n)+)", open(sys.argv[1]).read()).groups()
+shares = [float(share) for share in re.findall(r"(?m)^\S+ +(\d+\.\d\d)% ", table)]
+assert abs(sum(shares) - 100) < 0.1, table
+assert "__next__" not in table and "wait_for" not in table, table
+assert re.search(r"(?m)^enumerate\(DataLoader\)#WeirLoader.__next__ +\S+ +\S+ +3$", waits), waits
+PY
+
+# ---- options for a GPU, and the seed, on the CPU ----
+run 0 scenario "${small_cpu[@]}" --pin_memory --amp --seed 7 --output_json cpu.json
+err "--amp and --pin_memory are ignored: they are for a GPU"
+err "batches of 16 in pageable memory"
+err "; float32; "
+no_out "loss scale"
+last "not written: $trace_hint"
+check "the figures have what was used" python3 -c "
+import json; m = json.load(open('cpu.json')); assert m['pin_memory'] is False and m['amp'] is False, m"
+loss_of_run() { sed -n 's/.*; loss \([0-9.]*\) after.*/\1/p' "$work/out"; }
+run 0 scenario "${small_cpu[@]}" --amp --seed 7
+err "--amp is ignored: it is for a GPU"
+seven=$(loss_of_run)
+last "not written: $trace_hint, $figures_hint"
+run 0 scenario "${small_cpu[@]}" --pin_memory --seed 7 --trace_dir "$work/cpu2"
+err "--pin_memory is ignored: it is for a GPU"
+last "not written: $figures_hint"
+check "the same seed gives the same loss" [ "x$(loss_of_run)" = "x${seven:-none}" ]
+run 0 scenario "${small_cpu[@]}" --trace_dir "$work/cpu2" --output_json "$work/cpu2.json"
+check "another seed gives another loss" [ "$(loss_of_run)" != "$seven" ]
+check "without these options nothing is said of them" [ "$(grep -c ignored "$work/err")" -eq 0 ]
+run 0 scenario "${small_cpu[@]}" --json
+last ""
 
 # ---- the width of the output: piped and on a terminal ----
 check "lines fit the width, the verdict comes first, and only it is bold" python3 - "$(dirname "$script")/../../../tests/cli" "${small[@]}" <<'PY'
@@ -216,7 +256,7 @@ err "warning: with --profile_steps 2, one disturbed step dominates"
 
 # ---- invalid input ----
 for bad in "--scenario nothing" "--batch_size 0" "--batch_size 2049" "--num_workers 257" "--prefetch_factor 0" "--profile_steps 0" \
-    "--warmup_steps -1" "--device cuda:x" "--device gpu" "--device cpu --amp" "--device cpu --pin_memory" "--seed x" "extra"; do
+    "--warmup_steps -1" "--device cuda:x" "--device gpu" "--seed x" "extra"; do
     # shellcheck disable=SC2086
     run 2 scenario $bad
     check "$bad: nothing on stdout" [ ! -s "$work/out" ]
@@ -227,6 +267,7 @@ for fake in none gpus=0; do
     WEIR_FAKE_CUDA=$fake run 1 scenario "${small[@]}" --trace_dir "$work/none"
     one_line
     err "weir scenario: "
+    err "; --device cpu runs the scenarios without a GPU"
     check "without a GPU no folder is made" [ ! -e "$work/none" ]
 done
 WEIR_CUDA_MODULE=/nowhere run 1 scenario "${small[@]}"
