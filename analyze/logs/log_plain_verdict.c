@@ -28,6 +28,7 @@ struct summary {
     double decode;       /* fraction of a sample's time spent decoding; -1 = the log has no such stage */
     enum weir_data_bound bound;
     double load_s, steps_s; /* loading in all workers together; the loop's stages without the wait */
+    double collate_s;       /* of a script, which collates after __getitem__ */
     uint64_t steps;         /* training steps; 0 = not timed */
     struct weir_stage_times times;
 };
@@ -72,10 +73,15 @@ static void gather(struct summary *summary, const struct weir_plain_log *log, co
         if (log->periodic && in_sample(info) && info->kind != WEIR_KIND_WORK)
             continue;
         struct parts *to = info->consumer ? &summary->loop : &summary->sample;
-        for (int i = 0; i < totals->n_stages && to->n < WEIR_LOADER_STAGES; i++)
-            if (strcmp(totals->names[i], info->name) == 0)
+        for (int i = 0; i < totals->n_stages && to->n < WEIR_LOADER_STAGES; i++) {
+            if (strcmp(totals->names[i], info->name) != 0)
+                continue;
+            if (number == WEIR_STAGE_COLLATE && !log->periodic)
+                summary->collate_s = whole->total_s[i];
+            else
                 to->parts[to->n++] =
                     (struct part){info->name, whole->total_s[i], whole->count[i], info->kind == WEIR_KIND_WORK};
+        }
     }
 }
 
@@ -162,7 +168,7 @@ static void fill_times(struct summary *summary, bool of_weir)
     bool trains = find(loop, "21_backward") || !of_weir; /* weir run only simulates a step */
     double rest_s = loop->whole_s - sum(loop), wait_s = total_of(loop, "08_wait_for_data");
     summary->steps_s = sum(loop) - wait_s;
-    summary->load_s = summary->sample.whole_s + (of_weir ? 0 : total_of(&summary->sample, "06_collate"));
+    summary->load_s = summary->sample.whole_s + summary->collate_s;
     *times = (struct weir_stage_times){.bound = summary->bound,
                                        .step = owner,
                                        .loader = owner,
@@ -181,7 +187,7 @@ static void fill_times(struct summary *summary, bool of_weir)
     } else {
         bool is_rest = summary->by_epochs && (rest_s < summary->load_s || summary->load_s <= 0);
         times->data_s = is_rest ? rest_s : summary->load_s;
-        times->data = is_rest ? "the epochs' time in no stage" : "01 to 05";
+        times->data = is_rest ? "the epochs' time in no stage" : summary->collate_s > 0 ? "01 to 06" : "01 to 05";
         times->data_at_most = summary->by_epochs;
     }
     bool whole = summary->wait >= 0 || summary->by_epochs;

@@ -200,6 +200,16 @@ Test(log_verdict, long_loading_gets_advice)
     assert_not_shown(text, "  forward pass            ");
 }
 
+/* A script collates after __getitem__, so that is a part of loading but not of a sample. */
+Test(log_verdict, collating_is_no_part_of_a_sample)
+{
+    static const char text[] = HEAD ROW("00_TOTAL_getitem", "10.00", "40") ROW("06_collate", "30.00", "10")
+        ROW("20_train_forward_pass", "40.00", "10") RULE;
+    assert_not_shown(text, "300.0 %");
+    assert_shown(text, NULL, "workers: loading took 40.00s in all processes together, ");
+    assert_shown(text, NULL, "\n  loading data            50 % of all timed stages (01 to 06, 40.00s): ");
+}
+
 /* Workers load in parallel with the loop, so their time is not the loop's. */
 Test(log_verdict, loading_is_not_the_loops_time)
 {
