@@ -70,6 +70,14 @@ static weir_text_id intern_list(struct read *r, const json_t *object, const char
     return id;
 }
 
+/* torch ends a stack with a semicolon. */
+static weir_text_id intern_stack(struct read *r, const json_t *args)
+{
+    const char *text = json_string_value(json_object_get(args, "Call stack"));
+    size_t length = text ? strlen(text) : 0;
+    return weir_trace_intern(r->trace, text, length - (length > 0 && text[length - 1] == ';'));
+}
+
 /* Replaces a list of tensors (TensorList) with [], as torch's tables do; traces contain the list's elements. */
 static weir_text_id intern_shapes(struct read *r, const json_t *args)
 {
@@ -229,7 +237,7 @@ static int read_range(struct read *r, const json_t *json)
     event.wait = get_integer(args, "wait") == 1;
     event.shapes = intern_shapes(r, args);
     event.types = intern_list(r, args, "Input type");
-    event.stack = intern_text(r, args, "Call stack");
+    event.stack = intern_stack(r, args);
     const json_t *ended = json_object_get(args, "finished"); /* a string, or a boolean in torch 2.15 */
     const char *finished = json_string_value(ended);
     event.unfinished = json_is_false(ended) || (finished && strcmp(finished, "false") == 0);

@@ -1,4 +1,5 @@
 """What PyTorch adds to the windows of weir.profile: its operators, and the ranges of its record_function."""
+import collections
 import contextlib
 import functools
 import json
@@ -22,6 +23,9 @@ def is_recording(torch):
     return bool(getattr(torch.autograd.profiler, "_is_profiler_enabled", False) or torch.autograd._profiler_enabled())
 
 
+_left_on = None # torch's profiler that was not stopped on its thread, and that thread
+
+
 class Windows:
     """torch's own profiler, which records in the windows of one weir.profile, and a hook into record_function.
 
@@ -43,7 +47,7 @@ class Windows:
         self._profiler = None    # of the current window
         self._recording = False  # it has started
         self._in_window = self._failed = False
-        self._pid = os.getpid()
+        self._pid, self._thread = os.getpid(), None
         self._unhook = self._hook(torch.autograd.profiler.record_function)
 
     def _hook(self, record_function):
@@ -115,13 +119,25 @@ class Windows:
             self._try(self._start)
 
     def _prepare(self):
+        global _left_on
+        self._thread = threading.get_ident()
+        if _left_on is not None and _left_on[1] == self._thread:
+            _left_on, profiler = None, _left_on[0]
+            profiler.stop_trace()
         if is_recording(self._torch):
             self._fail("torch.profiler is recording in this process; use one at a time")
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore") # torch explains how its own profile accumulates events
-            self._profiler = self._torch.profiler._KinetoProfile(activities=self._activities, **self._options)
+            self._profiler = self._torch.profiler._KinetoProfile(activities=self._activities, **self._options, **self._verbose())
             self._profiler.prepare_trace()
+
+    def _verbose(self):
+        """Options with which operators have their stacks, if this torch has them."""
+        try:
+            return {"experimental_config": self._torch._C._profiler._ExperimentalConfig(verbose=self._options["with_stack"])}
+        except TypeError:
+            return {}
 
     def _start(self):
         self._profiler.start_trace()
@@ -130,6 +146,11 @@ class Windows:
             pass
 
     def _stop(self):
+        global _left_on
+        if self._thread != threading.get_ident():
+            _left_on = self._profiler, self._thread
+            self._profiler, self._recording = None, False
+            raise RuntimeError("stop() was called on another thread than start(), where torch's profiler is still on")
         profiler, self._profiler, recording, self._recording = self._profiler, None, self._recording, False
         if not recording:
             profiler.start_trace()
@@ -157,20 +178,28 @@ class Windows:
             trace.merge(path)
 
     def _events(self, events):
-        """Kineto's trace events. torch without Kineto, as Debian builds it, writes neither threads nor shapes."""
+        """Kineto's trace events. torch without Kineto, as Debian builds it, writes neither threads nor shapes. Its times are
+        cut to whole us, so that operators may seem to end after the ones around them."""
         here = next(event.start_thread_id() for event in events if event.name() == "weir.profile")
-        return [self._event(event, threading.get_native_id() if event.start_thread_id() == here else event.start_thread_id())
-                for event in events]
+        made, open_ends = [], collections.defaultdict(list)
+        for event in sorted(events, key=lambda event: (event.start_us(), -event.duration_us(), event.correlation_id())):
+            begins, ends, around = event.start_us(), event.start_us() + event.duration_us(), open_ends[event.start_thread_id()]
+            while around and around[-1] <= begins:
+                around.pop()
+            around.append(min([ends, *around[-1:]]))
+            tid = threading.get_native_id() if event.start_thread_id() == here else event.start_thread_id()
+            made.append(self._event(event, {"pid": self._pid, "tid": tid, "ts": begins, "dur": around[-1] - begins}))
+        return made
 
-    def _event(self, event, tid):
-        made = {"name": event.name(), "pid": self._pid, "tid": tid, "ts": event.start_us()}
+    @staticmethod
+    def _event(event, place):
         if event.name() == "[memory]":
             cpu = event.device_type().name == "CPU"
             args = {"Bytes": event.nbytes(), "Device Type": 0 if cpu else 1, "Device Id": -1 if cpu else event.device_index()}
-            return dict(made, ph="i", cat="cpu_instant_event", args=args)
+            return {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", **place, "args": args}
         args = {"External id": event.correlation_id(), "Input Dims": event.shapes(), "Call stack": ";".join(event.stack())}
         user = event.scope() == 7 # RecordScope::USER_SCOPE
-        return dict(made, ph="X", cat="user_annotation" if user else "cpu_op", dur=event.duration_us(), args=args)
+        return {"ph": "X", "cat": "user_annotation" if user else "cpu_op", "name": event.name(), **place, "args": args}
 
     def close(self):
         self._in_window = False

@@ -129,6 +129,13 @@ class Operators(Torch):
             self.model(self.input)
         names = {event["name"] for event in self.ranges(prof) if event["cat"] == "python_function"}
         self.assertIn("nn.Module: Linear_0", names)
+        stacks = {row.stack for row in prof.key_averages(group_by_stack_n=3) if row.key == "aten::addmm"}
+        self.assertEqual(len(stacks), 1)
+        self.assertRegex(stacks.pop(), r"linear\.py\(\d+\): forward;.*_call_impl$")
+        with weir.profile(activities=CPU, with_stack=True) as prof:
+            torch.ones(2)
+        stacks = [row.stack for row in prof.key_averages(group_by_stack_n=100) if row.key == "aten::ones"]
+        self.assertRegex(stacks[0], r"^<built-in method ones.*;.*[^;]$")
 
     def test_torchs_profiler_at_the_same_time(self):
         with self.warned(), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
@@ -161,6 +168,21 @@ class Operators(Torch):
         with weir.profile(activities=CPU) as prof:
             self.model(self.input)
         self.assertEqual(self.counts(prof)["aten::linear"], 2)
+
+    def test_stop_on_another_thread(self):
+        prof = weir.profile(activities=CPU)
+        prof.start()
+        with self.warned() as seen:
+            thread = threading.Thread(target=prof.stop)
+            thread.start()
+            thread.join()
+        self.assertEqual([str(w.message) for w in seen], [
+            "PyTorch operators are not recorded: stop() was called on another thread than start(), where torch's profiler is "
+            "still on"])
+        with self.warned() as seen, weir.profile(activities=CPU) as prof:
+            self.model(self.input)
+        self.assertEqual((self.counts(prof)["aten::linear"], len(seen)), (2, 0))
+        self.assertFalse(torch.autograd._profiler_enabled())
 
     def test_torchs_errors(self):
         for method in ("prepare_trace", "start_trace", "stop_trace", "export_chrome_trace"):
