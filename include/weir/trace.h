@@ -76,7 +76,7 @@ struct weir_event {
     bool wait;             /* a stage's wait, not work; the averages list it apart */
     bool stage;            /* work of a stage; on a GPU's streams it is drawn as an annotation */
     union {
-        double value; /* value of a counter */
+        double value; /* value of a counter; of a range its FLOPs as torch estimates them, 0 = unknown */
         struct {
             uint64_t address;
             int64_t bytes;               /* negative if freed */
@@ -181,6 +181,7 @@ struct weir_averages_row {
     int64_t cpu_ns, self_cpu_ns, device_ns, self_device_ns;
     int64_t work_ns; /* cpu_ns without the waits inside */
     int64_t cpu_bytes, self_cpu_bytes, device_bytes, self_device_bytes;
+    double flops; /* of the operators for which torch estimates them; 0 = unknown */
 };
 
 struct weir_averages {

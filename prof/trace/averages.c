@@ -521,7 +521,9 @@ static int make_rows(struct job *job, struct weir_averages *out)
                                         .nested = node->parent != NONE};
         if (job->config->by_stack > 0 && event->stack)
             key.stack = stack_prefix(job, event->stack, job->config->by_stack);
-        add_to_row(row_of(out, slots, n_slots - 1, &key), node);
+        struct weir_averages_row *row = row_of(out, slots, n_slots - 1, &key);
+        add_to_row(row, node);
+        row->flops += event->kind == WEIR_EVENT_RANGE ? event->value : 0;
     }
     free(slots);
     return 0;

@@ -135,6 +135,14 @@ static void put_memory(char *cell, size_t size, int64_t bytes)
     snprintf(cell, size, "%" PRId64 " B", bytes);
 }
 
+static void put_flops(char *cell, size_t size, double flops, double unit)
+{
+    if (flops > 0)
+        snprintf(cell, size, "%.3f", flops / unit);
+    else
+        snprintf(cell, size, "--");
+}
+
 struct column {
     const char *title;
     int width;
@@ -147,6 +155,7 @@ struct print {
     struct column columns[COLUMNS_MAX];
     int n;
     bool shapes, stacks;
+    double flops_unit; /* of the column of FLOPs; 0 = there is none */
 };
 
 /* Counts characters instead of bytes, as Python does. */
@@ -228,6 +237,24 @@ static int source_width(const struct weir_averages *averages)
     return at_most(longest + 4, SOURCE_MAX_WIDTH);
 }
 
+/* The unit suits the smallest number, as in torch. */
+static void plan_flops(struct print *p)
+{
+    static const char *const titles[] = {"Total FLOPs",  "Total KFLOPs", "Total MFLOPs",
+                                         "Total GFLOPs", "Total TFLOPs", "Total PFLOPs"};
+    double least = 0;
+    int unit = 0;
+    for (size_t i = 0; i < p->averages->n_rows; i++) {
+        double flops = p->averages->rows[i].flops;
+        least = flops > 0 && (least == 0 || flops < least) ? flops : least;
+    }
+    if (least == 0)
+        return;
+    for (p->flops_unit = 1; unit < 5 && least >= 1000 * p->flops_unit; unit++)
+        p->flops_unit *= 1000;
+    add_column(p, titles[unit], WIDTH, false);
+}
+
 static void plan_columns(struct print *p)
 {
     const struct weir_averages *a = p->averages;
@@ -260,6 +287,7 @@ static void plan_columns(struct print *p)
     add_column(p, "# of Calls", WIDTH, false);
     if (p->shapes)
         add_column(p, "Input Shapes", at_most(shapes + 4, SHAPES_MAX_WIDTH), false);
+    plan_flops(p);
     if (p->stacks)
         add_column(p, "Source Location", source_width(a), true);
 }
@@ -354,6 +382,10 @@ static void print_row(struct print *p, const struct weir_averages_row *row)
         weir_text_printable(text);
         print_cell(p, column++, text);
     }
+    if (p->flops_unit > 0) {
+        put_flops(text, sizeof text, row->flops, p->flops_unit);
+        print_cell(p, column++, text);
+    }
     if (p->stacks)
         print_stack(p, column, weir_trace_text(p->averages->trace, row->stack));
     else
@@ -415,6 +447,10 @@ static void add_row(struct weir_table *table, const struct print *p, const struc
         weir_table_cell(table, "%s", cells[i]);
     if (p->shapes)
         add_text(table, shapes_of(p->averages, row));
+    if (p->flops_unit > 0) {
+        put_flops(frame, sizeof frame, row->flops, p->flops_unit);
+        weir_table_cell(table, "%s", frame);
+    }
     if (!p->stacks)
         return;
     frame_of(stack, 0, frame, sizeof frame);
@@ -436,7 +472,7 @@ static void print_fitted(const struct print *p, const struct weir_averages_table
                                           .left = i == 0 || p->columns[i].left};
     columns[0].shrink_to = NAME_LEAST;
     if (p->shapes)
-        columns[p->n - 1 - p->stacks].shrink_to = SHAPES_LEAST;
+        columns[p->n - 1 - p->stacks - (p->flops_unit > 0)].shrink_to = SHAPES_LEAST;
     if (p->stacks)
         columns[p->n - 1].shrink_to = SOURCE_LEAST;
     if (table->header)
@@ -525,6 +561,8 @@ static void row_json(struct weir_json *json, const struct weir_averages *average
     weir_json_int(json, "cpu_bytes", row->cpu_bytes);
     weir_json_int(json, "self_device_bytes", row->self_device_bytes);
     weir_json_int(json, "device_bytes", row->device_bytes);
+    if (row->flops > 0)
+        weir_json_double(json, "flops", row->flops);
     weir_json_end(json, '}');
 }
 

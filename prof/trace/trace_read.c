@@ -118,7 +118,7 @@ static weir_text_id intern_others(struct read *r, const json_t *object, const ch
 static weir_text_id intern_args(struct read *r, const json_t *args)
 {
     static const char *const fields[] = {"External id", "correlation", "item",   "Input Dims", "Input type",
-                                         "Call stack",  "finished",    "Ev Idx", NULL};
+                                         "Call stack",  "finished",    "Ev Idx", "flops",      NULL};
     return intern_others(r, args, fields);
 }
 
@@ -238,6 +238,7 @@ static int read_range(struct read *r, const json_t *json)
     event.shapes = intern_shapes(r, args);
     event.types = intern_list(r, args, "Input type");
     event.stack = intern_stack(r, args);
+    event.value = json_number_value(json_object_get(args, "flops"));
     const json_t *ended = json_object_get(args, "finished"); /* a string, or a boolean in torch 2.15 */
     const char *finished = json_string_value(ended);
     event.unfinished = json_is_false(ended) || (finished && strcmp(finished, "false") == 0);
@@ -317,11 +318,25 @@ static int read_devices(struct read *r, const json_t *list)
     return 0;
 }
 
+/* Sets the FLOPs of operators that have been read, from an object of numbers by External id. */
+static void read_flops(struct read *r, const json_t *flops)
+{
+    for (size_t i = 0; i < r->trace->n_events; i++) {
+        struct weir_event *event = &r->trace->events[i];
+        char id[24];
+        snprintf(id, sizeof id, "%" PRIu64, event->external_id);
+        if (event->kind == WEIR_EVENT_RANGE && event->cat == WEIR_CAT_CPU_OP)
+            event->value = json_number_value(json_object_get(flops, id));
+    }
+}
+
 static int read_member(struct read *r, const json_t *json)
 {
     const char *key = r->pieces.key;
     if (r->whole && strcmp(key, "deviceProperties") == 0)
         return read_devices(r, json);
+    if (r->whole && strcmp(key, "weir_flops") == 0)
+        read_flops(r, json);
     bool on = json_is_true(json) || (json_is_integer(json) && json_integer_value(json) != 0);
     if (strcmp(key, "record_shapes") == 0)
         r->trace->shapes = on;

@@ -13,7 +13,8 @@ bool weir_trace_recognised(const char *path);
  * the file name and, if the file is damaged, the byte offset. */
 int weir_trace_read(struct weir_trace **out, const char *path, struct weir_err *err);
 
-/* The same, with the events' other args (weir_event.args) and the devices. */
+/* The same, with the events' other args (weir_event.args), the devices, and the operators' FLOPs that weir.profile adds
+ * to a trace of torch.profiler, which has none: the last member, "weir_flops": {"EXTERNAL ID": FLOPS}. */
 int weir_trace_read_whole(struct weir_trace **out, const char *path, struct weir_err *err);
 
 /* Reads a trace that torch.profiler recorded in this process during the window of `trace` and adds it to `trace`, which

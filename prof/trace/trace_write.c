@@ -180,6 +180,10 @@ static void all_args(struct writer *w, const struct weir_event *event)
         json_arg(&args, "", text(w, event->args));
     if (event->wait)
         number_arg(&args, "\"wait\":", 1);
+    if (event->kind == WEIR_EVENT_RANGE && event->value > 0 && isfinite(event->value)) {
+        next_arg(&args, "\"flops\":");
+        weir_print_double(&w->print, event->value);
+    }
     if (event->unfinished)
         next_arg(&args, "\"finished\": \"false\"");
     end_args(&args);

@@ -191,11 +191,12 @@ static PyObject *text_of(const struct weir_trace *trace, weir_text_id id)
 static PyObject *row_of(const struct weir_averages *averages, const struct weir_averages_row *row)
 {
     const struct weir_trace *trace = averages->trace;
-    return Py_BuildValue("NddddLLLLKsNNO", text_of(trace, row->name), (double)row->self_cpu_ns / 1e3,
+    return Py_BuildValue("NddddLLLLKsNNOd", text_of(trace, row->name), (double)row->self_cpu_ns / 1e3,
                          (double)row->cpu_ns / 1e3, (double)row->self_device_ns / 1e3, (double)row->device_ns / 1e3,
                          (long long)row->self_cpu_bytes, (long long)row->cpu_bytes, (long long)row->self_device_bytes,
                          (long long)row->device_bytes, (unsigned long long)row->count, row->device ? "cuda" : "cpu",
-                         text_of(trace, row->shapes), text_of(trace, row->stack), row->annotation ? Py_True : Py_False);
+                         text_of(trace, row->shapes), text_of(trace, row->stack), row->annotation ? Py_True : Py_False,
+                         row->flops);
 }
 
 static PyObject *averages_rows(PyObject *object, PyObject *unused)

@@ -351,6 +351,7 @@ class Average(NamedTuple):
     input_shapes: str
     stack: str
     is_user_annotation: bool
+    flops: float
     @property
     def name(self) -> str: ...
     @property

@@ -46,12 +46,13 @@ def _time_text(us):
 class Average(collections.namedtuple("Average", "key self_cpu_time_total cpu_time_total self_device_time_total "
                                      "device_time_total self_cpu_memory_usage cpu_memory_usage "
                                      "self_device_memory_usage device_memory_usage count device_type input_shapes "
-                                     "stack is_user_annotation")):
+                                     "stack is_user_annotation flops")):
     """A row of weir.profile.key_averages(), with torch's names: times in us, memory in bytes.
 
     name is the key; cpu_time and device_time are means per call. Names with cuda for device are those of older torch
     (cuda_time_total); times with _str are text (cpu_time_str). device_type is "cpu" or "cuda"; input_shapes (JSON) and
-    stack (frames, innermost first, joined by ;) are "" unless rows are grouped by them.
+    stack (frames, innermost first, joined by ;) are "" unless rows are grouped by them. flops is torch's estimate for
+    operators with one (with_flops), else 0.
     """
     __slots__ = ()
     name = property(operator.attrgetter("key"))
@@ -208,7 +209,7 @@ class profile(_weir._Profiler):
     with_stack      call stacks of stages, ranges and waits for batches (for workers, of C functions), for
                     group_by_stack_n and export_stacks. With PyTorch's operators also every call of a Python function, as
                     a range; without them, timing every call would cost more than short calls take
-    with_flops      noted in the trace, where PyTorch's operators have their shapes; the table has no column of FLOPs
+    with_flops      FLOPs of operators, as torch estimates them: matrix products, 2D convolutions, mul and add
     operators       False: without PyTorch's operators, at the cost of Weir's ranges alone, and with the GPU recorded by
                     Weir; for a program that itself starts torch.profiler, which can run only once
 

@@ -123,6 +123,22 @@ class Operators(Torch):
         self.assertEqual(shapes, {"[[10], [64, 10], [10, 10], [], []]"})
         self.assertEqual(self.rows(prof)["aten::addmm"].cpu_memory_usage, 2 * 64 * 10 * 4)
 
+    def test_flops(self):
+        with weir.profile(activities=CPU, with_flops=True) as prof:
+            self.model(self.input)
+            torch.ones(1000) * torch.ones(1000)
+        rows = self.rows(prof)
+        self.assertEqual([rows[name].flops for name in ("aten::addmm", "aten::mul", "aten::linear")], [2 * 12800, 1000, 0])
+        table = prof.key_averages().table(sort_by="cpu_time_total").splitlines()
+        self.assertRegex(table[1], "Total KFLOPs  $")
+        (line,) = [line for line in table if " aten::addmm " in line]
+        self.assertRegex(line, r" 25\.600  $")
+        path = self.path("flops.json")
+        prof.export_chrome_trace(path)
+        averages = self.report(path, "--json")["traces"][0]["averages"]
+        self.assertEqual({row["name"]: row["flops"] for row in averages if "flops" in row},
+                         {"aten::addmm": 25600, "aten::mul": 1000})
+
     @unittest.skipUnless(KINETO, "this torch is built without Kineto")
     def test_python_functions(self):
         with weir.profile(activities=CPU, with_stack=True) as prof:

@@ -43,6 +43,11 @@ class Profiles(common.Data):
     def steps(self, prof):
         return [int(event["name"][13:]) for event in self.ranges(prof) if event["name"].startswith("ProfilerStep#")]
 
+    def report(self, path, *options):
+        text = subprocess.run([os.environ["WEIR_PROGRAM"], "report", path, *options], check=True, capture_output=True,
+                              text=True).stdout
+        return json.loads(text) if "--json" in options else text
+
     @contextlib.contextmanager
     def warned(self):
         with warnings.catch_warnings(record=True) as seen:
@@ -339,11 +344,6 @@ class Recorded(Profiles):
         self.assertLess(table(top_level_events_only=True).count("\n"), table(row_limit=-1).count("\n"))
         self.assertEqual(table(row_limit=0).count("\n"), 5)
 
-    def report(self, path, *options):
-        text = subprocess.run([os.environ["WEIR_PROGRAM"], "report", path, *options], check=True, capture_output=True,
-                              text=True).stdout
-        return json.loads(text) if "--json" in options else text
-
     def test_names_of_torch(self):
         prof = self.run_loop()
         averages = prof.key_averages()
@@ -367,7 +367,7 @@ class Recorded(Profiles):
         with weir.profile() as ours, weir.record_function("x"):
             pass
         (row,) = ours.key_averages()
-        left_out = {"node_id", "is_async", "is_remote", "scope", "cpu_children", "cpu_parent", "is_legacy", "flops",
+        left_out = {"node_id", "is_async", "is_remote", "scope", "cpu_children", "cpu_parent", "is_legacy",
                     "add", "use_device", "overload_name"}
         names = {name for name in dir(theirs.key_averages()[0]) if not name.startswith("_")}
         self.assertEqual({name for name in names - left_out if not hasattr(row, name)}, set())
