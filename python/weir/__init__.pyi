@@ -410,6 +410,7 @@ class profile:
     profile_memory: bool
     with_stack: bool
     with_flops: bool
+    with_modules: bool
     operators: bool
     step_num: int
     current_action: ProfilerAction
@@ -423,6 +424,7 @@ class profile:
         profile_memory: bool = False,
         with_stack: bool = False,
         with_flops: bool = False,
+        with_modules: bool = False,
         operators: bool = True,
     ) -> None: ...
     def __enter__(self) -> profile: ...

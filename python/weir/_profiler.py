@@ -1,4 +1,5 @@
 """weir.profile and related names: torch.profiler's interface on Weir's profiler."""
+import atexit
 import collections
 import enum
 import json
@@ -6,6 +7,7 @@ import operator
 import os
 import sys
 import warnings
+import weakref
 
 from . import _arguments, _outputs, _ranks, _torch_windows, _weir
 
@@ -172,7 +174,15 @@ def _steps_needed(schedule, made):
     return None
 
 
-_owner = None # (process, id) of the running profile, which alone uses torch's profiler
+_owner = None # (process, id, weak reference) of the running profile, which alone uses torch's profiler
+
+
+@atexit.register
+def _at_exit():
+    """Ends torch's profiler of a profile that was never stopped, before torch's libraries are torn down."""
+    prof = _owner[2]() if _owner is not None else None
+    if prof is not None:
+        prof._end_torch()
 
 
 class profile(_weir._Profiler):
@@ -210,6 +220,7 @@ class profile(_weir._Profiler):
                     group_by_stack_n and export_stacks. With PyTorch's operators also every call of a Python function, as
                     a range; without them, timing every call would cost more than short calls take
     with_flops      FLOPs of operators, as torch estimates them: matrix products, 2D convolutions, mul and add
+    with_modules    module hierarchy of operators in TorchScript models, as torch records it
     operators       False: without PyTorch's operators, at the cost of Weir's ranges alone, and with the GPU recorded by
                     Weir; for a program that itself starts torch.profiler, which can run only once
 
@@ -221,7 +232,7 @@ class profile(_weir._Profiler):
 
     @_arguments.suggesting
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,
-                 profile_memory=False, with_stack=False, with_flops=False, operators=True):
+                 profile_memory=False, with_stack=False, with_flops=False, with_modules=False, operators=True):
         super().__init__()
         self.activities = None if activities is None else _activities(activities)
         self.schedule = _function("schedule", schedule, "weir.schedule(wait=1, warmup=1, active=3)")
@@ -230,6 +241,7 @@ class profile(_weir._Profiler):
         self.profile_memory = bool(profile_memory)
         self.with_stack = bool(with_stack)
         self.with_flops = bool(with_flops)
+        self.with_modules = bool(with_modules)
         self.operators = bool(operators)
         self.step_num = 0
         self.current_action = self._action(0)
@@ -252,7 +264,8 @@ class profile(_weir._Profiler):
         torch = _torch_windows.imported()
         if torch is not None:
             names = (self.activities or set(ProfilerActivity.__members__)).difference(without) if self.operators else ()
-            options = {name: getattr(self, name) for name in ("record_shapes", "profile_memory", "with_stack", "with_flops")}
+            options = {name: getattr(self, name) for name in ("record_shapes", "profile_memory", "with_stack", "with_flops",
+                                                              "with_modules")}
             self._torch = _torch_windows.Windows(torch, names, options, _warn)
 
     def _transit_torch(self, previous):
@@ -300,7 +313,7 @@ class profile(_weir._Profiler):
         global _owner
         if _owner is not None and _owner[0] == os.getpid():
             raise _weir.Error("this process already has an open profiler; close it first")
-        _owner = os.getpid(), id(self)
+        _owner = os.getpid(), id(self), weakref.ref(self)
         try:
             self._begin_torch()
             gpu = self._gpu()
@@ -350,7 +363,7 @@ class profile(_weir._Profiler):
         torch, self._torch = self._torch, None
         if torch is not None:
             torch.close()
-        if _owner == (os.getpid(), id(self)):
+        if _owner is not None and _owner[:2] == (os.getpid(), id(self)):
             _owner = None
 
     def __del__(self):
@@ -376,8 +389,7 @@ class profile(_weir._Profiler):
         except ValueError: # an invalid launcher environment must not lose the trace
             rank, world_size = 0, 1
         members = [_weir._loader_text()] if _weir._loader_text() else []
-        if self.with_flops:
-            members.append('"with_flops": 1')
+        members += [f'"{name}": 1' for name in ("with_flops", "with_modules") if getattr(self, name)]
         if world_size > 1:
             module = _ranks.distributed()
             info = {"backend": module.get_backend() if module else "unknown", "rank": rank, "world_size": world_size,

@@ -43,7 +43,7 @@ class Windows:
     record, record_function makes ranges of Weir.
 
     names    of CPU and CUDA: what torch's profiler is to record; empty = nothing, only the hook
-    options  its record_shapes, profile_memory, with_stack and with_flops
+    options  its record_shapes, profile_memory, with_stack, with_flops and with_modules
     say      called with a line if operators cannot be recorded; torch's errors never reach the program
 
     .gpu is whether torch's profiler records GPUs, and therefore has CUPTI.

@@ -1,5 +1,5 @@
 /* libFuzzer: reads arbitrary bytes as a trace file, and computes averages, the step split, GPU idle time and clocks
- * inside kernels. */
+ * inside kernels; then the same with them merged into the trace of a window. */
 #include "analyze/gpu_idle/gpu_idle.h"
 #include "prof/gpu/kernel_clock_trace.h"
 #include "prof/trace/trace_read.h"
@@ -38,6 +38,29 @@ static void look(struct weir_trace *trace)
     }
 }
 
+/* Adds the file to a window of 1 s that contains one range. */
+static void merge(const char *path)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_trace *trace;
+    if (weir_trace_new(&trace) < 0)
+        abort();
+    trace->begin_ns = 1000;
+    trace->end_ns = 1000000000;
+    const struct weir_event event = {.start_ns = 2000, .duration_ns = 5000, .external_id = UINT64_MAX - 1};
+    if (weir_trace_track(trace, 1, 1, false, 0) != 0 || weir_trace_add(trace, &event) < 0)
+        abort();
+    if (weir_trace_merge(trace, path, &err) == 0)
+        look(trace);
+    else if (err.code >= 0 || !*err.text)
+        abort();
+    for (size_t i = 0; i < trace->n_events; i++)
+        if (!weir_cat_is_device((enum weir_cat)trace->events[i].cat) &&
+            (trace->events[i].start_ns < 1000 || trace->events[i].duration_ns > 1000000000 - trace->events[i].start_ns))
+            abort(); /* outside the window */
+    weir_trace_free(&trace);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char path[] = "/dev/shm/weir_fuzz_trace_XXXXXX";
@@ -53,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else if (err.code >= 0 || !*err.text)
         abort(); /* an error without a code or a message */
     weir_trace_free(&trace);
+    merge(path);
     unlink(path);
     return 0;
 }

@@ -1,6 +1,8 @@
 """weir.profile with PyTorch: its operators and record_function, on one clock with Weir's ranges."""
 import json
 import os
+import subprocess
+import sys
 import threading
 import unittest
 from unittest import mock
@@ -199,6 +201,13 @@ class Operators(Torch):
             self.model(self.input)
         self.assertEqual((self.counts(prof)["aten::linear"], len(seen)), (2, 0))
         self.assertFalse(torch.autograd._profiler_enabled())
+
+    def test_exit_without_stop(self):
+        code = ("import torch, weir\nprof = weir.profile(activities=[weir.ProfilerActivity.CPU])\nprof.start()\n"
+                "torch.ones(3)\nif {}: raise SystemExit(3)")
+        for raises, status in ((False, 0), (True, 3)):
+            done = subprocess.run([sys.executable, "-c", code.format(raises)], capture_output=True, text=True)
+            self.assertEqual((done.returncode, "Traceback" in done.stderr), (status, False), done.stderr)
 
     def test_torchs_errors(self):
         for method in ("prepare_trace", "start_trace", "stop_trace", "export_chrome_trace"):

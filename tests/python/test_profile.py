@@ -474,8 +474,9 @@ class Recorded(Profiles):
         made = [event["args"]["Call stack"].split(";")[0] for event in self.ranges(prof, "made")]
         self.assertEqual(made, [f"made:{i}.py(1): <module>" for i in range(3)])
 
-    def test_flops(self):
-        self.assertEqual(self.trace(self.run_loop(with_flops=True))["with_flops"], 1)
+    def test_noted_options(self):
+        for option in ("with_flops", "with_modules"):
+            self.assertEqual(self.trace(self.run_loop(**{option: True}))[option], 1)
 
     def test_files(self):
         folder = self.path("runs/a")
