@@ -289,7 +289,7 @@ int weir_mock_loader_open(struct weir_mock_loader **out, const struct weir_mock_
     weir_loader_stages();
     weir_cpu_units(0); /* calibrates now, so that the first item is not delayed */
     loader->stage_cpu = weir_stage_register("item_cpu_work", WEIR_KIND_WORK, false);
-    loader->stage_io = weir_stage_register("item_simulated_io", WEIR_KIND_WORK, false);
+    loader->stage_io = weir_stage_register("item_simulated_io", WEIR_KIND_WAIT, false);
     rc = loader->stage_cpu < 0 || loader->stage_io < 0 ? weir_err_set(err, -ENOSPC, "too many stages are registered")
                                                        : 0;
     if (rc == 0)
