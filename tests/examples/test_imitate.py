@@ -323,9 +323,14 @@ class Imitate(common.Data):
         for arguments, words in [([], "no data is given"), ([self.data, "--hidden_dim", "12"], "multiple of 4 and of --nheads 8"),
                                  ([self.data, "--enc_layers", "0"], "--enc_layers: must be 1 or more, not 0"),
                                  ([self.data, "--resume"], "add --ckpt_dir DIR"), ([self.data, "--policy_class", "CNN"], "ACT"),
+                                 ([self.data, "--image_size", "9"], "--image_size: must be WIDTHxHEIGHT, such as 320x240, not '9'"),
+                                 ([self.data, "--num_workers", "many"], "--num_workers: must be a number or auto, not 'many'"),
                                  ([self.data, "--nonsense"], "--nonsense")]:
             with unittest.mock.patch.dict(os.environ, {"WEIR_DATASETS": ""}):
                 self.assertIn(words, self.error(*arguments, status=2))
+        full = torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nSee")
+        with unittest.mock.patch.object(imitate_episodes, "Training", side_effect=full):
+            self.assertRegex(self.error(self.data, *SMALL, status=1), r"^imitate_episodes: CUDA out of memory.* 2.00 GiB. Use --grad_c.*$")
         other = self.synth("robotwin", "--format", "robotwin", "--episodes", "1", "--steps", "2", "--size", "32x24")
         self.assertIn("knows act, act-jpeg", self.error(other, "--loader", "h5py", *SMALL, status=1))
         done = self.run_script(os.path.join(self.work, "nowhere"), *SMALL, status=1)

@@ -427,6 +427,19 @@ def count(text):
     return value
 
 
+def image_size(text):
+    found = re.fullmatch(r"(\d+)x(\d+)", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"must be WIDTHxHEIGHT, such as 320x240, not {text!r}")
+    return int(found[1]), int(found[2])
+
+
+def workers(text):
+    if text != "auto" and not text.isdigit():
+        raise argparse.ArgumentTypeError(f"must be a number or auto, not {text!r}")
+    return text if text == "auto" else int(text)
+
+
 def options():
     p = Parser(prog="python -m weir.examples.imitate_episodes", allow_abbrev=False,
                description="Trains ACT on episodes, and reports where each step's time goes.",
@@ -437,11 +450,11 @@ def options():
     data.add_argument("--dataset_dir", metavar="DIR", help="alternative to DATA")
     data.add_argument("--task_name", metavar="NAME", help="alternative to DATA: $WEIR_DATASETS/NAME")
     data.add_argument("--loader", choices=["weir", "h5py"], default="weir", help="loader that reads the data")
-    data.add_argument("--num_workers", help="threads, or processes with h5py; auto: all cores, or a quarter of them with "
+    data.add_argument("--num_workers", type=workers, metavar="N", help="threads, or processes with h5py; auto: all cores, or a quarter of them with "
                       "--device cpu", default="auto")
     data.add_argument("--cameras", "--camera_names", type=lambda text: text.split(","), metavar="A,B",
                       help="default: all except depth")
-    data.add_argument("--image_size", metavar="WxH", type=lambda text: tuple(int(n) for n in text.split("x")),
+    data.add_argument("--image_size", metavar="WxH", type=image_size,
                       help="size of images (default as stored)")
     data.add_argument("--train_split", type=float, default=0.9, metavar="F", help="fraction of episodes to train on")
     data.add_argument("--max_batches", type=int, default=0, metavar="N", help="batches per epoch; 0: all")
@@ -510,7 +523,8 @@ def main():
                             "cpu" if o.device == "auto" else o.device)
     o.weir_cuda = has_weir_cuda(o.device)
     cores, on_cpu = len(os.sched_getaffinity(0)), o.device.type == "cpu"
-    o.num_workers = int(o.num_workers) if o.num_workers != "auto" else max(cores // 4, 1) if on_cpu else cores
+    if o.num_workers == "auto":
+        o.num_workers = max(cores // 4, 1) if on_cpu else cores
     if on_cpu:
         torch.set_num_threads(max(cores - o.num_workers, 1))
     if o.amp and on_cpu:
@@ -536,6 +550,9 @@ def run():
         main()
     except KeyboardInterrupt:
         sys.exit(130)
+    except torch.cuda.OutOfMemoryError as error:
+        sys.exit(f"imitate_episodes: {str(error).splitlines()[0]} Use --grad_checkpoint, --amp, or --grad_accumulation with a "
+                 "smaller --batch_size")
     except (weir.Error, ImportError, OSError, ValueError) as error:
         sys.exit(f"imitate_episodes: {error}")
 
