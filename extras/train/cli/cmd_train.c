@@ -9,19 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Runs ACT's training script of the Python package. The current folder is not searched for modules. */
-static char script[] =
-    "import sys\n"
+/* Becomes ACT's training script of the Python package. Modules in the current folder do not replace installed ones. */
+static char starter[] =
+    "import os, sys\n"
     "sys.path = [folder for folder in sys.path if folder]\n"
+    "module, options = 'weir.examples.imitate_episodes', ['-P'] if sys.version_info >= (3, 11) else []\n"
     "try:\n"
-    "    from weir.examples import imitate_episodes\n"
-    "except KeyboardInterrupt:\n"
-    "    sys.exit(130)\n"
-    "except ImportError as error:\n"
-    "    sys.exit('weir train: --policy-class ACT runs in PyTorch, but {0} has no package weir-loader ({1}); '\n"
+    "    from importlib.util import find_spec\n"
+    "    found = find_spec(module)\n"
+    "except ImportError:\n"
+    "    found = None\n"
+    "if not found:\n"
+    "    sys.exit('weir train: --policy-class ACT runs in PyTorch, but {0} has no package weir-loader; '\n"
     "             'run {0} -m pip install weir-loader torch numpy, or put the Python that has them first in PATH'\n"
-    "             .format(sys.executable, error))\n"
-    "imitate_episodes.run()\n";
+    "             .format(sys.executable))\n"
+    "os.execv(sys.executable, [sys.executable] + options + ['-m', module] + sys.argv[1:])\n";
 
 enum { PYTHON_PATH = PATH_MAX + 128 };
 
@@ -30,7 +32,7 @@ enum { PYTHON_PATH = PATH_MAX + 128 };
 static char *package_python(char path[PYTHON_PATH])
 {
     char package[PATH_MAX], *parts[5];
-    if (weir_path_in_package(script, "__init__.py", package) < 0)
+    if (weir_path_in_package(starter, "__init__.py", package) < 0)
         return NULL;
     for (int i = 0; i < 5; i++) {
         char *slash = strrchr(package, '/');
@@ -59,7 +61,7 @@ static int start_act(const struct weir_command *command, int argc, char **argv)
             continue;
         words[0] = pythons[i];
         words[1] = "-c";
-        words[2] = script;
+        words[2] = starter;
         memcpy(words + 3, argv + 1, (size_t)argc * sizeof *words); /* with the NULL at their end */
         weir_cli_exec(words);
         if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)

@@ -111,13 +111,15 @@ done
 if /usr/bin/python3 -S -c '' 2>/dev/null; then
     python "$work/bare/python3" 'exec /usr/bin/python3 -S -c "$code" "$@"'
     PATH=$work/bare:$PATH PYTHONPATH='' run 1 train --policy_class ACT
-    err "weir train: --policy-class ACT runs in PyTorch, but /usr/bin/python3 has no package weir-loader (No module named 'weir'); run /usr/bin/python3 -m pip install weir-loader torch numpy"
+    err "weir train: --policy-class ACT runs in PyTorch, but /usr/bin/python3 has no package weir-loader; run /usr/bin/python3 -m pip install weir-loader torch numpy"
     one_line
 fi
 package=$(dirname "$weir")/python
 if [ -f "$package/weir/_weir.abi3.so" ] && [ -x "$work/bare/python3" ]; then
-    PATH=$work/bare:$PATH PYTHONPATH=$package run 1 train --policy_class ACT
-    err "imitate_episodes: /usr/bin/python3 cannot import "
+    mkdir -p "$work/no/numpy"
+    echo "raise ModuleNotFoundError('not here', name='numpy')" >"$work/no/numpy/__init__.py"
+    PATH=$work/bare:$PATH PYTHONPATH=$work/no:$package run 1 train --policy_class ACT
+    err "imitate_episodes: /usr/bin/python3 cannot import numpy (not here); "
     err "run /usr/bin/python3 -m pip install weir-loader torch numpy"
     one_line
 fi
