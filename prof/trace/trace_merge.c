@@ -17,6 +17,7 @@ struct merge {
     struct weir_trace *to;
     const struct weir_trace *from;
     int64_t shift_ns;    /* from the times of `from` to those of `to` */
+    int64_t mark_ns;     /* the window began after this time of `from` */
     uint64_t id_above;   /* added to external ids */
     weir_text_id *texts; /* number in `to` of each text of `from`; 0 = not looked up */
 };
@@ -49,6 +50,8 @@ static int merge_event(struct merge *m, struct weir_event event)
 {
     const struct weir_trace_row *row = &m->from->tracks[event.track];
     if (!is_time(event.start_ns) || !is_time(event.duration_ns))
+        return 0;
+    if (event.start_ns + event.duration_ns <= m->mark_ns)
         return 0;
     event.start_ns += m->shift_ns;
     if (!is_in_window(m, &event))
@@ -84,9 +87,22 @@ static int merge_devices(struct merge *m)
     return 0;
 }
 
+/* Returns the end of the range that weir.profile records before its window, because the clocks of both traces may
+ * differ by some us; INT64_MIN without one. */
+static int64_t find_mark(const struct weir_trace *trace)
+{
+    for (size_t i = 0; i < trace->n_events; i++) {
+        const struct weir_event *event = &trace->events[i];
+        bool range = event->kind == WEIR_EVENT_RANGE && is_time(event->start_ns) && is_time(event->duration_ns);
+        if (range && strcmp(weir_trace_text(trace, event->name), "weir.profile") == 0)
+            return event->start_ns + event->duration_ns;
+    }
+    return INT64_MIN;
+}
+
 static int merge(struct weir_trace *to, const struct weir_trace *from)
 {
-    struct merge m = {.to = to, .from = from};
+    struct merge m = {.to = to, .from = from, .mark_ns = find_mark(from)};
     if (__builtin_sub_overflow(from->base_unix_ns, to->base_unix_ns, &m.shift_ns) || !is_time(m.shift_ns))
         return -ERANGE;
     m.texts = calloc(weir_trace_text_count(from), sizeof *m.texts);
@@ -112,7 +128,9 @@ int weir_trace_merge(struct weir_trace *trace, const char *path, struct weir_err
     int rc = weir_trace_read_whole(&read, path, err);
     if (rc < 0)
         return rc;
-    rc = merge(trace, read);
+    rc = weir_trace_sort(read); /* the first mark is weir.profile's own */
+    if (rc == 0)
+        rc = merge(trace, read);
     if (rc == 0)
         rc = weir_trace_sort(trace);
     weir_trace_free(&read);

@@ -324,6 +324,18 @@ class Merged(Torch):
         (window,) = [event for event in self.trace(prof)["traceEvents"] if event.get("cat") == "Trace"]
         self.assertEqual((whole["ts"], whole["dur"]), (window["ts"], window["dur"]))
 
+    def test_before_the_window(self):
+        """Clocks may differ by some us: what torch recorded before the window is recognised by its mark."""
+        def events(around):
+            at = {"ph": "X", "pid": os.getpid(), "tid": around["tid"], "cat": "cpu_op", "dur": 0.001}
+            ts = around["ts"]
+            return [dict(at, name="aten::zeros", ts=ts), dict(at, name="weir.profile", cat="user_annotation", ts=ts + 0.002),
+                    dict(at, name="aten::mm", ts=ts + 0.004), dict(at, name="weir.profile", cat="user_annotation", ts=ts + 0.006),
+                    dict(at, name="frame", cat="python_function", ts=ts, dur=0.008)]
+        prof, _ = self.merge(events)
+        names = sorted(event["name"] for event in self.ranges(prof) if event["name"] != "around")
+        self.assertEqual(names, ["aten::mm", "frame", "weir.profile"])
+
     def test_hostile(self):
         for number in (-3.9e15, 3.9e15, -5):
             prof, _ = self.merge(lambda around, number=number: [
