@@ -319,6 +319,15 @@ class Imitate(common.Data):
                          [f"ProfilerStep#{step}" for step in (2, 3, 4)])
         self.assertEqual(names.count("21_backward"), 3)
 
+    def test_help(self):
+        with contextlib.redirect_stdout(io.StringIO()) as out, self.assertRaises(SystemExit) as raised:
+            self.options("--help")
+        self.assertEqual(raised.exception.code, 0)
+        self.assertIn("usage: python -m weir.examples.imitate_episodes [DATA] [OPTIONS]\n", out.getvalue())
+        self.assertRegex(out.getvalue(), r"--lr F +learning rate of AdamW \(default: 1e-05\)")
+        for noise in ("default: None", "default: False", *(f"--{name}" for name in imitate_episodes.REFUSED)):
+            self.assertNotRegex(out.getvalue(), rf"{noise}\b")
+
     def test_what_cannot_be(self):
         for arguments, words in [([], "no data is given"), ([self.data, "--hidden_dim", "12"], "multiple of 4 and of --nheads 8"),
                                  ([self.data, "--enc_layers", "0"], "--enc_layers: must be 1 or more, not 0"),

@@ -415,6 +415,11 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"imitate_episodes: {message}\nTry: {self.prog} --help\n")
 
 
+class Help(argparse.ArgumentDefaultsHelpFormatter):
+    def _get_help_string(self, action):
+        return action.help if action.default is None or action.default is False else super()._get_help_string(action)
+
+
 class Refuse(argparse.Action):
     def __call__(self, parser, namespace, values, option_string=None):
         parser.error(f"{option_string}: {REFUSED[self.dest]}")
@@ -441,10 +446,10 @@ def workers(text):
 
 
 def options():
-    p = Parser(prog="python -m weir.examples.imitate_episodes", allow_abbrev=False,
+    p = Parser(prog="python -m weir.examples.imitate_episodes", usage="%(prog)s [DATA] [OPTIONS]", allow_abbrev=False,
                description="Trains ACT on episodes, and reports where each step's time goes.",
                epilog="Options of ACT's script, DETR and ACT++ that have no effect here are refused, with the reason.",
-               formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+               formatter_class=Help)
     data = p.add_argument_group("data")
     data.add_argument("data", nargs="?", metavar="DATA", help="file or folder of episodes")
     data.add_argument("--dataset_dir", metavar="DIR", help="alternative to DATA")
@@ -489,7 +494,7 @@ def add_training(p):
     p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the policy and of the data's order")
     p.add_argument("--kl_weight", type=float, default=10, metavar="F", help="weight of the KL divergence in the loss")
     p.add_argument("--lr", type=float, default=1e-5, metavar="F", help="learning rate of AdamW")
-    p.add_argument("--lr_backbone", type=float, metavar="F", help="learning rate of the backbone; None: --lr")
+    p.add_argument("--lr_backbone", type=float, metavar="F", help="learning rate of the backbone (default: --lr)")
     p.add_argument("--weight_decay", type=float, default=1e-4, metavar="F", help="weight decay of AdamW")
     p.add_argument("--grad_accumulation", type=count, default=1, metavar="N",
                    help="batches per optimizer step, with the mean of their gradients; an epoch's rest is a step too")
