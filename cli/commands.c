@@ -2,9 +2,6 @@
 #include "base/extras.h"
 #include "pipeline/loader_options.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 const struct weir_program weir_program = {
     .summary = "a fast, self-profiling data loader for robot learning",
     .help = "print the help of a command, such as weir help run",
@@ -45,11 +42,4 @@ void weir_commands_complete(void)
     weir_loader_options_complete();
     weir_convert_list_formats();
     weir_options_register(weir_commands);
-}
-
-void weir_cli_exec(char *const *argv)
-{
-    signal(SIGPIPE, SIG_DFL); /* exec resets handlers, but not ignored signals */
-    signal(SIGXFSZ, SIG_DFL);
-    execvp(argv[0], argv);
 }

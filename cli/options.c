@@ -9,11 +9,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
+#include <unistd.h>
 
 enum { NAME_BYTES = 64 };
 
@@ -54,6 +56,13 @@ int weir_cli_fail(const struct weir_command *command, const struct weir_err *err
     fprintf(stderr, "%sweir %s: %s%s%s\n", weir_progress_erase(), command->name, err->text, advice ? "; " : "",
             advice ? advice : "");
     return 1;
+}
+
+void weir_cli_exec(char *const *argv)
+{
+    signal(SIGPIPE, SIG_DFL); /* exec resets handlers, but not ignored signals */
+    signal(SIGXFSZ, SIG_DFL);
+    execvp(argv[0], argv);
 }
 
 /* ---- names ---- */
