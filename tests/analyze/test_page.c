@@ -112,8 +112,7 @@ Test(page, a_plain_log_has_its_verdict_and_shares)
     static const char *const wanted[] = {
         "Cannot tell whether training waits for data",
         "the 40 % rule: decoding is 92 % of a sample&#39;s time",
-        "<tr><th scope=\"row\">forward pass</th><td>26 % of the loop&#39;s time (20_train_forward_pass, 8.00s): a "
-        "smaller",
+        "<th scope=\"row\">forward pass</th><td>26 % of the loop&#39;s time (20_train_forward_pass, 8.00s): a smaller",
         "one published example (4 cameras, batch_size 4, chunk_size 20)",
         "<td>40-50 %</td>",
         "Over time",
