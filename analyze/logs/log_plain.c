@@ -101,7 +101,15 @@ static void take_legend(struct weir_plain_log *log, const char *text, uint64_t n
     state->prefix[prefix] = '\0';
 }
 
-/* Reads "统计范围: 第 1-10 轮 ..." or "统计范围: 整个运行, ...", which weir prints above its tables. */
+/* Forgets that earlier tables covered a program's time until then: a later one contains them. */
+static void supersede(struct weir_totals *totals)
+{
+    for (size_t i = 0; i < totals->n_tables; i++)
+        totals->tables[i].final &= totals->tables[i].epoch_first > 0;
+}
+
+/* Reads "统计范围: 第 1-10 轮 ..." or "统计范围: 整个运行, ...", which weir prints above its tables. Those of programs
+ * with weir.Loader say "测量部分" (all of their time) or "上次统计以来" (since the last table). */
 static void take_covers(struct weir_plain_log *log, const char *text)
 {
     struct weir_totals_table *next = &log->state_->next;
@@ -111,8 +119,12 @@ static void take_covers(struct weir_plain_log *log, const char *text)
         next->epoch_first = first;
         next->epoch_last = last;
     }
-    next->final = strstr(text, "整个运行") != NULL;
+    bool measured = strstr(text, "测量部分") != NULL;
+    next->final = measured || strstr(text, "整个运行");
+    if (measured)
+        supersede(&log->totals);
     log->periodic = true;
+    log->of_script |= measured || strstr(text, "上次统计以来");
 }
 
 /* Returns the length of the logger's prefix, or 0. The prefixes of two lines differ only in their digits. */
@@ -374,6 +386,7 @@ int weir_plain_finish(struct weir_plain_log *log)
     struct weir_plain_state_ *state = log->state_;
     table_end(log, false);
     weir_totals_drop_empty(&log->totals);
+    weir_totals_find_whole(&log->totals);
     log->times_left += (state->pending.total_s >= 0) + (state->pending.train_s >= 0) + (state->pending.val_s >= 0);
     return weir_trainers_finish(&log->trainers);
 }

@@ -29,7 +29,8 @@ struct weir_plain_log {
     uint64_t not_utf8;             /* lines that are not UTF-8 */
     uint64_t first_not_utf8;       /* number of the first line that is not UTF-8 */
     uint64_t empty_title;          /* line number of the last title, if it has no rows; otherwise 0 */
-    bool periodic;                 /* the tables name the epochs that they cover */
+    bool periodic;                 /* the tables name the epochs that they cover: Weir's loader */
+    bool of_script;                /* as above, printed by a Python program with weir.Loader */
     struct weir_trainers trainers; /* contains the lines of well-known training programs */
     struct weir_plain_state_ *state_;
 };

@@ -160,18 +160,18 @@ static bool is_short(const struct summary *summary)
 
 /* Compares the loop's stages with the time that loading takes of the loop. Workers load in parallel, so without the
  * wait that time is at most the epochs' time in no stage, or the loading itself, as with num_workers=0. */
-static void fill_times(struct summary *summary, bool of_weir)
+static void fill_times(struct summary *summary, const struct weir_plain_log *log)
 {
     const struct parts *loop = &summary->loop;
     struct weir_stage_times *times = &summary->times;
-    enum weir_stage_owner owner = of_weir ? WEIR_OWNER_WEIR : WEIR_OWNER_SCRIPT;
+    bool of_weir = log->periodic;
     bool trains = find(loop, "21_backward") || !of_weir; /* weir run only simulates a step */
     double rest_s = loop->whole_s - sum(loop), wait_s = total_of(loop, "08_wait_for_data");
     summary->steps_s = sum(loop) - wait_s;
     summary->load_s = summary->sample.whole_s + summary->collate_s;
     *times = (struct weir_stage_times){.bound = summary->bound,
-                                       .step = owner,
-                                       .loader = owner,
+                                       .step = of_weir && !log->of_script ? WEIR_OWNER_WEIR : WEIR_OWNER_SCRIPT,
+                                       .loader = of_weir ? WEIR_OWNER_WEIR : WEIR_OWNER_SCRIPT,
                                        .sample_s = summary->sample.whole_s,
                                        .decode_s = summary->decode < 0 ? -1 : summary->decode * summary->sample.whole_s,
                                        .forward_s = trains ? total_of(loop, "20_train_forward_pass") : 0,
@@ -209,7 +209,7 @@ static void summarise(struct summary *summary, const struct weir_plain_log *log)
     if (decode && summary->sample.whole_s > 0)
         summary->decode = decode->total_s / summary->sample.whole_s;
     fill_wait(summary, log);
-    fill_times(summary, log->periodic);
+    fill_times(summary, log);
 }
 
 /* Returns the largest stage that contains no other stage, or NULL if no stage was called. */

@@ -160,6 +160,42 @@ bool weir_totals_cumulative(const struct weir_totals *totals)
     return cumulative;
 }
 
+/* Whether the last table is the sum of the others: equal counts, and totals that differ only by their rounding. */
+static bool last_is_sum(const struct weir_totals *totals, const struct weir_totals_whole *sums)
+{
+    const struct weir_totals_table *last = &totals->tables[totals->n_tables - 1];
+    double most_s = 0, rounding_s = 0.005 * (double)totals->n_tables;
+    uint64_t counted = 0, listed = 0;
+    for (int i = 0; i < totals->n_stages; i++)
+        counted += sums->count[i];
+    for (size_t i = 0; i < last->n_cells; i++) {
+        const struct weir_totals_cell *cell = &totals->cells[last->first_cell + i];
+        listed += cell->count;
+        if (cell->count != sums->count[cell->stage] || fabs(cell->total_s - sums->total_s[cell->stage]) > rounding_s)
+            return false;
+        most_s = fmax(most_s, cell->total_s);
+    }
+    return listed == counted && most_s > 2 * rounding_s;
+}
+
+void weir_totals_find_whole(struct weir_totals *totals)
+{
+    if (totals->n_tables < 3 || totals->dropped_rows > 0)
+        return;
+    struct weir_totals_whole sums = {0};
+    for (size_t table = 0; table + 1 < totals->n_tables; table++) {
+        const struct weir_totals_table *from = &totals->tables[table];
+        if (from->final)
+            return;
+        for (size_t i = 0; i < from->n_cells; i++) {
+            const struct weir_totals_cell *cell = &totals->cells[from->first_cell + i];
+            sums.total_s[cell->stage] += cell->total_s;
+            sums.count[cell->stage] += cell->count;
+        }
+    }
+    totals->tables[totals->n_tables - 1].final |= last_is_sum(totals, &sums);
+}
+
 void weir_totals_whole(const struct weir_totals *totals, bool cumulative, struct weir_totals_whole *whole)
 {
     bool runs = false;

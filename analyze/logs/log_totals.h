@@ -61,6 +61,9 @@ void weir_totals_drop_empty(struct weir_totals *totals);
  * tables, or if rows were dropped. */
 bool weir_totals_cumulative(const struct weir_totals *totals);
 
+/* If the last of three or more tables has the sums of all others, marks it as that of the whole run. */
+void weir_totals_find_whole(struct weir_totals *totals);
+
 /* Each stage's figures over the whole log. Stages without calls have 0. */
 struct weir_totals_whole {
     double total_s[WEIR_TOTALS_STAGES_MAX];

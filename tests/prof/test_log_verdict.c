@@ -2,6 +2,7 @@
 #include "tests/fixtures/report_fixture.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -267,6 +268,34 @@ Test(log_verdict, weirs_own_tables_get_its_options)
     assert_not_shown(run, "  forward pass            ");
     assert_not_shown(trained, "torch.cuda.synchronize()");
     assert_shown(run, NULL, "more than 40 %: --decode-cache, fewer --cameras, ");
+}
+
+/* A Python program with weir.Loader: tables since the last one, then all of its time. The script owns the step. */
+#define LOADER_TABLE(range, decode, forward, backward, calls)                                                          \
+    "统计范围: " range ", 墙钟 1.00s\n" HEAD ROW("21_backward", backward, calls)                                       \
+        ROW("20_train_forward_pass", forward, calls) ROW("03b_image_decode", decode, calls) RULE
+
+Test(log_verdict, all_of_a_programs_time_is_not_added_to_its_periods)
+{
+    static const char text[] = LOADER_TABLE("上次统计以来", "1.00", "4.00", "6.00", "10")
+        LOADER_TABLE("测量部分", "1.00", "4.00", "6.00", "10") LOADER_TABLE("上次统计以来", "0.50", "2.00", "3.00", "5")
+            LOADER_TABLE("测量部分", "1.50", "6.00", "9.00", "15");
+    assert_shown(text, NULL, "21_backward                  9.00s   60.0 %\n");
+    assert_shown(text, NULL, "(20_train_forward_pass, 6.00s): a smaller model (hidden_dim, dim_feedforward), mixed ");
+}
+
+/* The tables of a loop without weir.Loader do not say what they cover. */
+Test(log_verdict, a_last_table_with_the_sums_of_the_others_is_the_whole)
+{
+    static const char text[] = HEAD ROW("21_backward", "4.00", "10") ROW("20_train_forward_pass", "4.00", "10") //
+        RULE HEAD ROW("21_backward", "3.00", "8") ROW("20_train_forward_pass", "2.00", "8") RULE;
+    static const char whole[] = HEAD ROW("21_backward", "7.01", "18") ROW("20_train_forward_pass", "6.00", "18") RULE;
+    static const char another[] = HEAD ROW("21_backward", "7.01", "17") ROW("20_train_forward_pass", "6.00", "17") RULE;
+    char both[2000];
+    snprintf(both, sizeof both, "%s%s", text, whole);
+    assert_shown(both, NULL, "(21_backward, 7.01s)");
+    snprintf(both, sizeof both, "%s%s", text, another);
+    assert_shown(both, NULL, "(21_backward, 14.01s)");
 }
 
 Test(log_verdict, means_under_ten_microseconds_are_printed_in_microseconds)
