@@ -265,11 +265,12 @@ static size_t name_keyword(char *to, size_t room, const char *at, const char **e
 
 void weir_name_keywords(char *to, size_t room, const char *text)
 {
-    const char *command = strstr(text, "for example: weir "); /* stays as a shell needs it */
+    bool command = false; /* "weir convert ..." stays as a shell needs it, to a bracket or the line's end */
     for (const char *at = text; *at && room > 1;) {
         const char *end = at + 1;
-        bool begins =
-            strncmp(at, "--", 2) == 0 && !(command && at > command) && (at == text || at[-1] == ' ' || at[-1] == '(');
+        bool word = at == text || at[-1] == ' ' || at[-1] == '(';
+        command = !strchr(")\n", *at) && (command || (word && strncmp(at, "weir ", 5) == 0));
+        bool begins = word && !command && strncmp(at, "--", 2) == 0;
         size_t n = begins ? name_keyword(to, room, at, &end) : 0;
         if (n == 0) {
             *to = *at;

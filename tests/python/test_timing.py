@@ -102,7 +102,8 @@ class Stages(common.Data):
             for words in ("03b_image_decode", "08_wait_for_data", "20_train_forward_pass", "queue:", "verdict:"):
                 self.assertIn(words, table)
             self.assertTrue(loader.verdict().startswith("verdict:"), loader.verdict())
-            self.assertNotIn(" --", loader.verdict(), "advice must name arguments, not program options")
+            spoken = re.sub(r"\bweir [a-z][^)\n]*", "", loader.verdict())
+            self.assertNotIn(" --", spoken, "advice must name arguments, not program options")
             self.assertTrue(weir.verdict("zh").startswith("verdict:"), "only the table is translated")
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
@@ -115,6 +116,15 @@ class Stages(common.Data):
         for text in (text, weir.verdict()):
             self.assertIn("no loader is open, so this verdict judges the loop alone", text)
             self.assertNotIn("covered", text)
+
+    def test_a_command_in_the_advice_stays_as_a_shell_needs_it(self):
+        large = self.synth("large", "--episodes", "1", "--steps", "60", "--size", "320x240")
+        with weir.Loader(large, batch_size=2, num_workers=1) as loader:
+            while "Cannot tell" in loader.verdict():
+                for _ in loader:
+                    pass
+            self.assertIn("decode_cache, fewer cameras, or a copy with smaller or uncompressed frames "
+                          "(weir convert --image-size, --codec raw)", loader.verdict())
 
 
 class WithoutALoader(unittest.TestCase):
