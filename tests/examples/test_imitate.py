@@ -198,7 +198,8 @@ class Imitate(common.Data):
 
     def test_eval(self):
         """--eval repeats the validation loss of the best epoch, and changes no file."""
-        done = self.run_script(self.data, *SMALL, "--num_epochs", "2", "--lr", "1e-3", "--ckpt_dir", "evaluated")
+        done = self.run_script(self.data, *SMALL, "--num_epochs", "2", "--lr", "1e-3", "--ckpt_dir", "evaluated",
+                               "--decode_cache", "64M", "--prefetch_factor", "3")
         best = min(float(loss) for loss in re.findall(r"val loss ([\d.]+)", done.stdout))
         folder = os.path.join(self.work, "evaluated")
         times = {name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in os.listdir(folder)}
@@ -231,7 +232,9 @@ class Imitate(common.Data):
                                  (["--masks"], "--masks: "), (["--dilation"], "--dilation: "), (["--epochs", "3"], "use --num_epochs"),
                                  (["--lr_drop=200"], "--lr_drop: ACT's own script parses it and does not use it"),
                                  (["--clip_max_norm", "0.1"], "--clip_max_norm: "), (["--num_queries", "100"], "use --chunk_size"),
-                                 (["--num_steps", "2000"], "use --num_epochs"), (["--use_vq"], "--use_vq: ")]:
+                                 (["--num_steps", "2000"], "use --num_epochs"), (["--use_vq"], "--use_vq: "),
+                                 (["--num_epochs", "0"], "must be 1 or more, not 0"), (["--lr", "-1"], "must be 0 or more, not -1"),
+                                 (["--every", "-1"], "must be 1 or more, not -1")]:
             error = self.error(self.data, *arguments, status=2)
             self.assertIn(words, error)
             self.assertRegex(error, "^imitate_episodes: .*\nTry: .* --help\n$")

@@ -46,7 +46,8 @@ def open_weir(o, split):
     return weir.Loader(
         o.data, batch_size=o.batch_size, shuffle=split == "train", num_workers=o.num_workers, seed=o.seed,
         chunk_size=o.chunk_size, cameras=o.cameras, image_size=o.image_size, split=split, train_split=o.train_split,
-        max_batches=o.max_batches, rank=0, world_size=1, keys="act", device=o.device if o.weir_cuda else "cpu")
+        max_batches=o.max_batches, decode_cache=o.decode_cache, prefetch_factor=o.prefetch_factor or "auto", rank=0, world_size=1,
+        keys="act", device=o.device if o.weir_cuda else "cpu")
 
 
 # ---- batches from h5py, OpenCV and DataLoader ----
@@ -358,6 +359,7 @@ class Training:
 
     def run(self):
         o = self.o
+        weir.reset()  # the loader's workers waited while the policy was built
         try:
             with open_profiler(o) as self.profiler:
                 for epoch in range(self.next_epoch, o.num_epochs):
@@ -432,6 +434,17 @@ def count(text):
     return value
 
 
+def rate(text):
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be 0 or more, not {text}")
+    return value
+
+
+def count_or_0(text):
+    return 0 if text == "0" else count(text)
+
+
 def image_size(text):
     found = re.fullmatch(r"(\d+)x(\d+)", text)
     if not found:
@@ -457,12 +470,14 @@ def options():
     data.add_argument("--loader", choices=["weir", "h5py"], default="weir", help="loader that reads the data")
     data.add_argument("--num_workers", type=workers, metavar="N", help="threads, or processes with h5py; auto: all cores, or a quarter of them with "
                       "--device cpu", default="auto")
+    data.add_argument("--prefetch_factor", type=count, metavar="N", help="batches to prefetch (default: auto)")
+    data.add_argument("--decode_cache", default=0, metavar="SIZE", help="memory for decoded images, such as 8G (default: none)")
     data.add_argument("--cameras", "--camera_names", type=lambda text: text.split(","), metavar="A,B",
                       help="default: all except depth")
     data.add_argument("--image_size", metavar="WxH", type=image_size,
                       help="size of images (default as stored)")
     data.add_argument("--train_split", type=float, default=0.9, metavar="F", help="fraction of episodes to train on")
-    data.add_argument("--max_batches", type=int, default=0, metavar="N", help="batches per epoch; 0: all")
+    data.add_argument("--max_batches", type=count_or_0, default=0, metavar="N", help="batches per epoch; 0: all")
     add_policy(p.add_argument_group("policy"))
     add_training(p.add_argument_group("training"))
     for name in REFUSED:
@@ -490,11 +505,11 @@ def add_policy(p):
 
 def add_training(p):
     p.add_argument("--batch_size", type=count, default=8, metavar="N", help="samples")
-    p.add_argument("--num_epochs", type=int, default=1, metavar="N", help="epochs")
+    p.add_argument("--num_epochs", type=count, default=1, metavar="N", help="epochs")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the policy and of the data's order")
     p.add_argument("--kl_weight", type=float, default=10, metavar="F", help="weight of the KL divergence in the loss")
-    p.add_argument("--lr", type=float, default=1e-5, metavar="F", help="learning rate of AdamW")
-    p.add_argument("--lr_backbone", type=float, metavar="F", help="learning rate of the backbone (default: --lr)")
+    p.add_argument("--lr", type=rate, default=1e-5, metavar="F", help="learning rate of AdamW")
+    p.add_argument("--lr_backbone", type=rate, metavar="F", help="learning rate of the backbone (default: --lr)")
     p.add_argument("--weight_decay", type=float, default=1e-4, metavar="F", help="weight decay of AdamW")
     p.add_argument("--grad_accumulation", type=count, default=1, metavar="N",
                    help="batches per optimizer step, with the mean of their gradients; an epoch's rest is a step too")
@@ -506,7 +521,7 @@ def add_training(p):
     p.add_argument("--resume", action="store_true", help="resume from --ckpt_dir if it has a checkpoint")
     p.add_argument("--eval", action="store_true", help=f"print the validation loss of --ckpt_dir's {BEST}; train nothing")
     p.add_argument("--lang", choices=["en", "zh"], default="en", help="language of the table and the epochs' lines")
-    p.add_argument("--every", type=int, default=10, metavar="N", help="epochs between tables; 0: only at the end")
+    p.add_argument("--every", type=count_or_0, default=10, metavar="N", help="epochs between tables; 0: only at the end")
     p.add_argument("--profile", metavar="DIR", help="folder for a trace of steps 2 to 4, for TensorBoard and Perfetto")
 
 
