@@ -65,14 +65,17 @@ def kernel_clocks(ticks, stages, *, name="kernel", ticks_per_ns=None):
 
 def _int64(ticks):
     """(copy as an array of int64, shape)"""
-    if hasattr(ticks, "to_numpy"): # arrays and fields of Taichi and its forks
+    if hasattr(ticks, "to_numpy"):  # arrays and fields of Taichi and its forks
         ticks = ticks.to_numpy()
     if hasattr(ticks, "data_ptr"):
         if str(ticks.dtype) != "torch.int64":
             raise TypeError(f"ticks must be int64, not {ticks.dtype}")
         shape, ticks = tuple(ticks.shape), ticks.detach().cpu().contiguous()
         return array.array("q", ctypes.string_at(ticks.data_ptr(), 8 * ticks.numel()) if ticks.numel() else b""), shape
-    view = memoryview(ticks)
+    try:
+        view = memoryview(ticks)
+    except TypeError:
+        raise TypeError(f"ticks must be an array or a tensor of int64, not {type(ticks).__name__}") from None
     if view.format not in ("q", "l", "<q", "<l", "@q", "@l"):
         raise TypeError(f"ticks must be int64, not of format {view.format!r}")
     return array.array("q", view.tobytes()), tuple(view.shape)
