@@ -86,6 +86,8 @@ void weir_motion_print(FILE *out, const struct motion_options *o, const struct m
     weir_wrap_close(&wrap);
     if (*f->trace_path)
         fprintf(out, "trace: %s\n", f->trace_path);
+    else if (!o->trace_path)
+        fprintf(out, "not written: the trace (--trace_path ./profiler_logs)\n");
 }
 
 static void print_json_clocks(struct weir_json *json, const struct weir_trace *trace)

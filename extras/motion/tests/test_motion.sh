@@ -29,6 +29,7 @@ before=$(find . | sort)
 run 0 motion "${small[@]}"
 check "nothing is written without --trace_path" [ "$(find . | sort)" = "$before" ]
 no_out "trace: "
+out "not written: the trace (--trace_path ./profiler_logs)"
 run 0 motion "${small[@]}" --json
 out '"trace": null'
 
