@@ -12,35 +12,12 @@
 #ifndef WEIR_ANALYZE_JOBS_OUTSIDE_H
 #define WEIR_ANALYZE_JOBS_OUTSIDE_H
 
-#include "analyze/jobs/job_causes.h"
+#include "analyze/causes/job_causes.h"
+#include "analyze/causes/thresholds.h"
 #include "prof/processes/job_watch.h"
 #include "weir/profiler.h"
 
 #include <stdio.h>
-
-/* Thresholds. Fractions of a thread's time unless stated otherwise. */
-#define WEIR_OUTSIDE_WAIT      0.10 /* the training loop's wait for batches, or for a core; less is sampling error */
-#define WEIR_OUTSIDE_SATURATED 0.25 /* workers that are idle for less are always at work */
-#define WEIR_OUTSIDE_IDLE      0.50 /* workers that are idle for longer have filled their queue */
-#define WEIR_OUTSIDE_BLOCKED   0.30 /* of the workers' time at work: storage, a lock, or sleep */
-#define WEIR_OUTSIDE_CORE_WAIT 0.10
-#define WEIR_OUTSIDE_THROTTLED 0.10  /* of the quota's periods */
-#define WEIR_OUTSIDE_OTHERS    0.20  /* of the usable cores, used by others */
-#define WEIR_OUTSIDE_THREADS   1.50  /* running and ready threads per worker */
-#define WEIR_OUTSIDE_HELPED    0.10  /* cores that the other threads of a worker use: it waits for them */
-#define WEIR_OUTSIDE_GPU_BUSY  0.80  /* a busy GPU */
-#define WEIR_OUTSIDE_GPU_IDLE  0.50  /* an idle one */
-#define WEIR_OUTSIDE_GPU_USED  0.01  /* one that the job uses at all */
-#define WEIR_OUTSIDE_COPIES    1e9   /* bytes/s to the GPU; a core copies some 4e9 bytes/s of pageable memory */
-#define WEIR_OUTSIDE_BOTH      0.80  /* another thread is on a core, and the loop waits for a lock: no step does that */
-#define WEIR_OUTSIDE_THREAD    0.50  /* another Python thread of the main process, on a core */
-#define WEIR_OUTSIDE_YOUNG     0.25  /* of the time: workers are missing or younger than WEIR_OUTSIDE_YOUNG_S */
-#define WEIR_OUTSIDE_SLOW_BUSY 0.85  /* a slow worker is at work for longer */
-#define WEIR_OUTSIDE_SLOW_REST 0.60  /* ... and the median of the others for less */
-#define WEIR_OUTSIDE_PARKED    0.002 /* workers that are on a core for less belong to a loader that is not in use */
-#define WEIR_OUTSIDE_FREE      0.50  /* cores that nobody uses, for one more worker */
-#define WEIR_OUTSIDE_YOUNG_S   3.0
-#define WEIR_OUTSIDE_LEAST_S   2.5 /* seconds that a verdict needs */
 
 enum { WEIR_OUTSIDE_INTERVALS = 10 };
 

@@ -1,4 +1,5 @@
 /* The rules of the verdict on a job that is seen from outside (docs/internals/verdict.md). */
+#include "analyze/causes/cores.h"
 #include "analyze/jobs/outside.h"
 
 #include <math.h>
@@ -43,16 +44,24 @@ static double percent(double fraction)
     return 100 * fmin(fmax(fraction, 0), 1);
 }
 
+/* What is sampled is certain from here on only. */
+static bool is_sure(double figure, double threshold)
+{
+    return figure >= WEIR_SAMPLED_SURE * threshold;
+}
+
 /* ---- does the training loop wait for data? ---- */
 
 enum bound { BOUND_NO, BOUND_YES, BOUND_UNKNOWN };
+
+static const double WAIT = WEIR_SAMPLED_SURE * WEIR_VERDICT_WAIT_LEAST, IDLE_LEAST = 1 - WEIR_JOB_BUSY_WORKERS;
 
 /* Whether the kernel hides what sleeping threads wait for, as it does for other users' processes. */
 static bool is_hidden(figures_t *f)
 {
     const double *uses = f->n_workers > 0 ? f->workers : f->main;
     double asleep = 1 - uses[WEIR_TASK_ON_CORE] - uses[WEIR_TASK_CORE_WAIT];
-    return f->main[WEIR_TASK_OTHER] + uses[WEIR_TASK_OTHER] > WEIR_OUTSIDE_WAIT && uses[WEIR_TASK_OTHER] > 0.9 * asleep;
+    return f->main[WEIR_TASK_OTHER] + uses[WEIR_TASK_OTHER] > WAIT && uses[WEIR_TASK_OTHER] > 0.9 * asleep;
 }
 
 /* Whether the loop waits for batches on a lock, as it does for the autograd thread and the GIL: with a pin thread, and
@@ -69,13 +78,13 @@ static enum bound data_bound(figures_t *f)
     double wait = f->main[WEIR_TASK_IDLE] + (waits_on_lock(f) ? f->main[WEIR_TASK_LOCK] : 0);
     if (f->n_workers == 0 || is_hidden(f))
         return BOUND_UNKNOWN;
-    if (wait < WEIR_OUTSIDE_WAIT)
+    if (wait < WAIT)
         return BOUND_NO;
     if (!waits_on_lock(f))
         return BOUND_YES;
-    if (f->gpu_busy >= WEIR_OUTSIDE_GPU_BUSY)
+    if (f->gpu_busy >= WEIR_VERDICT_BUSY)
         return BOUND_NO;
-    if (f->workers[WEIR_TASK_IDLE] < WEIR_OUTSIDE_SATURATED)
+    if (f->workers[WEIR_TASK_IDLE] < IDLE_LEAST)
         return BOUND_YES;
     bool one_is_slow = f->n_workers > 1 && f->busiest >= WEIR_OUTSIDE_SLOW_BUSY;
     return f->workers[WEIR_TASK_IDLE] >= WEIR_OUTSIDE_IDLE && !one_is_slow && f->gpu_busy >= WEIR_OUTSIDE_GPU_IDLE
@@ -122,10 +131,19 @@ static double usable(figures_t *f)
     return f->quota_cores > 0 && f->quota_cores < f->cores ? f->quota_cores : f->cores;
 }
 
-static double core_wait(figures_t *f, enum bound bound)
+static struct weir_core_figures core_figures(figures_t *f, enum bound bound)
 {
-    double of_workers = bound == BOUND_NO ? 0 : f->workers[WEIR_TASK_CORE_WAIT];
-    return fmax(f->main[WEIR_TASK_CORE_WAIT], of_workers);
+    const double *uses = bound == BOUND_NO ? f->main : f->workers;
+    return (struct weir_core_figures){
+        .core_wait = fmax(f->main[WEIR_TASK_CORE_WAIT], uses[WEIR_TASK_CORE_WAIT]),
+        .ready = uses[WEIR_TASK_ON_CORE] + uses[WEIR_TASK_CORE_WAIT],
+        .periods = f->throttled,
+        .quota_cores = f->quota_cores,
+        .cores = f->cores,
+        .usable = f->cores,
+        .others_cores = f->others_cores,
+        .steal_cores = f->steal_cores,
+    };
 }
 
 /* Threads of the job that run or wait for a core; -1 if they are unknown. */
@@ -148,27 +166,27 @@ static void judge_threads(struct weir_outside_verdict *verdict, figures_t *f)
         f->ready_threads, threads, usable(f), usable(f) == 1 ? "" : "s", percent(f->workers[WEIR_TASK_CORE_WAIT]));
 }
 
-static void judge_quota(struct weir_outside_verdict *verdict, figures_t *f, enum bound bound)
+static void judge_quota(struct weir_outside_verdict *verdict, const struct weir_core_figures *cores)
 {
-    if (f->throttled < WEIR_OUTSIDE_THROTTLED)
-        return;
-    add(verdict, WEIR_JOB_QUOTA, SURE,
-        "the quota of %.3g cores was used up in %.0f %% of its periods; the job waits for a core %.0f %% of the time",
-        f->quota_cores, percent(f->throttled), percent(core_wait(f, bound)));
+    if (weir_quota_is_used_up(cores))
+        add(verdict, WEIR_JOB_QUOTA, SURE,
+            "the quota of %.3g cores was used up in %.0f %% of its periods; the job waits for a core %.0f %% of the "
+            "time",
+            cores->quota_cores, percent(cores->periods), percent(cores->core_wait));
 }
 
-static void judge_neighbours(struct weir_outside_verdict *verdict, figures_t *f)
+static void judge_neighbours(struct weir_outside_verdict *verdict, figures_t *f, const struct weir_core_figures *cores)
 {
     double taken = f->others_cores + f->steal_cores;
     bool crowded = f->n_workers > f->cores || f->ready_threads >= WEIR_OUTSIDE_THREADS; /* by this job alone */
-    if (taken < WEIR_OUTSIDE_OTHERS * f->cores)
+    if (!weir_others_take_cores(cores) && !weir_host_takes_cores(cores))
         return;
     char which[96] = "";
     if (f->other_jobs_cores >= 0.1)
         snprintf(which, sizeof which, " (%.1f of them other training jobs of this user)", f->other_jobs_cores);
     else if (f->steal_cores > f->others_cores)
         snprintf(which, sizeof which, ", with those that the host takes");
-    add(verdict, WEIR_JOB_NEIGHBOURS, crowded ? LIKELY : SURE,
+    add(verdict, WEIR_JOB_NEIGHBOURS, is_sure(taken, WEIR_VERDICT_OTHERS * f->cores) && !crowded ? SURE : LIKELY,
         "other processes use %.1f of %d cores%s; the training loop waits for a core %.0f %% of the time, workers %.0f "
         "%%",
         taken, f->cores, which, percent(f->main[WEIR_TASK_CORE_WAIT]), percent(f->workers[WEIR_TASK_CORE_WAIT]));
@@ -177,7 +195,7 @@ static void judge_neighbours(struct weir_outside_verdict *verdict, figures_t *f)
 /* More workers than cores, of one thread each. */
 static void judge_crowd(struct weir_outside_verdict *verdict, figures_t *f, enum bound bound)
 {
-    if (bound != BOUND_YES || f->n_workers <= f->cores || f->workers[WEIR_TASK_IDLE] >= WEIR_OUTSIDE_SATURATED)
+    if (bound != BOUND_YES || f->n_workers <= f->cores || f->workers[WEIR_TASK_IDLE] >= IDLE_LEAST)
         return;
     struct weir_outside_cause *cause =
         add(verdict, WEIR_JOB_WORKERS_SATURATED, at_most(f, SURE),
@@ -190,11 +208,13 @@ static void judge_crowd(struct weir_outside_verdict *verdict, figures_t *f, enum
 
 static void judge_cores(struct weir_outside_verdict *verdict, figures_t *f, enum bound bound)
 {
-    if (core_wait(f, bound) < WEIR_OUTSIDE_CORE_WAIT)
+    struct weir_core_figures cores = core_figures(f, bound);
+    if (cores.core_wait < weir_core_wait_least(&cores))
         return;
-    judge_quota(verdict, f, bound);
+    judge_quota(verdict, &cores);
     judge_threads(verdict, f);
-    judge_neighbours(verdict, f);
+    if (!weir_quota_is_used_up(&cores))
+        judge_neighbours(verdict, f, &cores);
     if (verdict->n_causes == 0)
         judge_crowd(verdict, f, bound);
 }
@@ -207,8 +227,8 @@ static bool judge_gil(struct weir_outside_verdict *verdict, figures_t *f)
 {
     bool uses_gpu = f->gpu_busy >= WEIR_OUTSIDE_GPU_USED;
     if (f->other_thread < (uses_gpu ? WEIR_OUTSIDE_BOTH : WEIR_OUTSIDE_THREAD) ||
-        f->main[WEIR_TASK_LOCK] < (uses_gpu ? WEIR_OUTSIDE_BOTH : WEIR_OUTSIDE_BLOCKED / 2) ||
-        (f->n_workers > 0 && f->workers[WEIR_TASK_IDLE] < WEIR_OUTSIDE_SATURATED))
+        f->main[WEIR_TASK_LOCK] < (uses_gpu ? WEIR_OUTSIDE_BOTH : WEIR_JOB_LOOP_LOCK) ||
+        (f->n_workers > 0 && f->workers[WEIR_TASK_IDLE] < IDLE_LEAST))
         return false;
     add(verdict, WEIR_JOB_GIL, LIKELY,
         "another thread of the main process is on a core %.0f %% of the time, and the training loop waits for a lock "
@@ -247,7 +267,9 @@ static void judge_step(struct weir_outside_verdict *verdict, figures_t *f)
     bool gpu_waits = f->gpu_busy >= 0 && f->gpu_busy < WEIR_OUTSIDE_GPU_IDLE;
     bool gpu_works = f->gpu_busy >= WEIR_OUTSIDE_GPU_IDLE;
     bool step_waits = !gpu_works && asleep >= 0.5;
-    enum weir_certainty certainty = waits_on_lock(f) && f->main[WEIR_TASK_LOCK] >= WEIR_OUTSIDE_WAIT ? LIKELY : SURE;
+    bool may_wait = (f->main[WEIR_TASK_IDLE] >= WEIR_VERDICT_WAIT_LEAST && f->gpu_busy < WEIR_VERDICT_BUSY) ||
+                    (waits_on_lock(f) && f->main[WEIR_TASK_LOCK] >= WAIT);
+    enum weir_certainty certainty = may_wait ? LIKELY : SURE;
     struct weir_outside_cause *cause;
     if (step_waits || (gpu_waits && f->n_workers > 0))
         cause =
@@ -345,16 +367,16 @@ static bool judge_blocked(struct weir_outside_verdict *verdict, figures_t *f)
 {
     double work = at_work(f) - f->workers[WEIR_TASK_CORE_WAIT], storage = f->workers[WEIR_TASK_STORAGE],
            lock = f->workers[WEIR_TASK_LOCK];
-    if (work < WEIR_OUTSIDE_WAIT)
+    if (work < WAIT)
         return false;
     int before = verdict->n_causes;
-    if (storage >= WEIR_OUTSIDE_BLOCKED * work)
-        add(verdict, WEIR_JOB_STORAGE, at_most(f, SURE),
+    if (storage >= WEIR_JOB_ASLEEP * work)
+        add(verdict, WEIR_JOB_STORAGE, at_most(f, is_sure(storage, WEIR_JOB_ASLEEP * work) ? SURE : LIKELY),
             "workers sleep in storage %.0f %% of the time, and read %.1f MB/s from it; %s", percent(storage),
             f->storage_bytes_per_s / 1e6, wait_text(f).text);
-    if (lock >= WEIR_OUTSIDE_BLOCKED * work && f->other_cores < WEIR_OUTSIDE_HELPED)
-        add(verdict, WEIR_JOB_LOCK, at_most(f, SURE), "workers wait for a lock %.0f %% of the time; %s", percent(lock),
-            wait_text(f).text);
+    if (lock >= WEIR_JOB_ASLEEP * work && f->other_cores < WEIR_OUTSIDE_HELPED)
+        add(verdict, WEIR_JOB_LOCK, at_most(f, is_sure(lock, WEIR_JOB_ASLEEP * work) ? SURE : LIKELY),
+            "workers wait for a lock %.0f %% of the time; %s", percent(lock), wait_text(f).text);
     return verdict->n_causes > before;
 }
 
@@ -363,7 +385,7 @@ static void judge_data(struct weir_outside_verdict *verdict, figures_t *f)
     if (judge_start_up(verdict, f) || judge_slow_worker(verdict, f) || judge_blocked(verdict, f) ||
         verdict->n_causes > 0)
         return;
-    if (f->workers[WEIR_TASK_IDLE] < WEIR_OUTSIDE_SATURATED) {
+    if (f->workers[WEIR_TASK_IDLE] < IDLE_LEAST) {
         judge_saturated(verdict, f);
         return;
     }
@@ -378,11 +400,11 @@ static void judge_without_workers(struct weir_outside_verdict *verdict, figures_
 {
     const char *workers = f->weir ? "worker threads" : "DataLoader workers";
     struct weir_outside_cause *cause;
-    if (f->main[WEIR_TASK_STORAGE] >= WEIR_OUTSIDE_BLOCKED)
+    if (f->main[WEIR_TASK_STORAGE] >= WEIR_JOB_ASLEEP)
         cause = add(verdict, WEIR_JOB_STORAGE, LIKELY,
                     "the main process sleeps in storage %.0f %% of the time, and has no %s",
                     percent(f->main[WEIR_TASK_STORAGE]), workers);
-    else if (f->gpu_busy >= WEIR_OUTSIDE_GPU_BUSY)
+    else if (f->gpu_busy >= WEIR_VERDICT_BUSY)
         cause = add(verdict, WEIR_JOB_NOT_DATA_BOUND, LIKELY, "the main process has no %s", workers);
     else
         cause =
@@ -396,10 +418,10 @@ static void judge_without_workers(struct weir_outside_verdict *verdict, figures_
 static void judge_hidden(struct weir_outside_verdict *verdict, figures_t *f)
 {
     double on_core = f->main[WEIR_TASK_ON_CORE], busy = f->workers[WEIR_TASK_ON_CORE];
-    if (on_core >= 1 - WEIR_OUTSIDE_WAIT && f->n_workers > 0)
+    if (on_core >= 1 - WAIT && f->n_workers > 0)
         add(verdict, WEIR_JOB_NOT_DATA_BOUND, LIKELY,
             "the training loop is on a core %.0f %% of the time, workers %.0f %%", percent(on_core), percent(busy));
-    else if (busy >= 1 - WEIR_OUTSIDE_SATURATED)
+    else if (busy >= 1 - IDLE_LEAST)
         add(verdict, WEIR_JOB_WORKERS_SATURATED, LIKELY,
             "workers are on a core %.0f %% of the time, the training loop %.0f %%", percent(busy), percent(on_core));
     else

@@ -1,4 +1,5 @@
 #include "analyze/prediction/demands.h"
+#include "analyze/causes/thresholds.h"
 
 #include <math.h>
 #include <string.h>
@@ -284,7 +285,8 @@ void weir_demands_make(struct weir_demands *d, const struct weir_loader_report *
         fill_inline_time(d, report);
     fill_cpu(d, report);
     fill_blocked(d, report);
-    d->taken = d->of.core_wait + d->of.throttled >= 0.1 || report->prof.machine.steal_cores >= 0.05 * d->usable;
+    d->taken = d->of.core_wait + d->of.throttled >= WEIR_VERDICT_CORE_WAIT ||
+               report->prof.machine.steal_cores >= WEIR_VERDICT_STEAL * d->usable;
     d->reachable = reachable(d, d->workers);
     fill_demands(d, report);
 }

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double LEAST_S = 0.0002; /* shorter differences per step are noise */
-
 void weir_rank_history_add(struct weir_rank_history *history, int slow, double data_wait)
 {
     if (history->n == WEIR_RANK_TABLES) {
@@ -180,7 +178,7 @@ static void find_synchronous(struct weir_rank_verdict *verdict, const struct ran
     const struct weir_rank *busiest = largest(all, figure);
     double excess_s = excess(all, figure, busiest);
     verdict->blind = !visible;
-    if (excess_s < fmax(WEIR_RANK_EXCESS * verdict->step_s, LEAST_S))
+    if (excess_s < fmax(WEIR_RANK_EXCESS * verdict->step_s, WEIR_RANK_LEAST_S))
         return;
     verdict->finding = WEIR_RANKS_SLOW;
     verdict->slow = busiest;
@@ -222,7 +220,7 @@ static enum weir_rank_cause cause_of_data(const struct ranks *all, const struct 
     double read_s = excess(all, read_of, slow), work_s = excess(all, work_of, slow);
     if (host != WEIR_RANK_CAUSE_NONE)
         return host;
-    return read_s > LEAST_S && read_s >= work_s / 2 ? WEIR_RANK_CAUSE_STORAGE : WEIR_RANK_CAUSE_DATA;
+    return read_s > WEIR_RANK_LEAST_S && read_s >= work_s / 2 ? WEIR_RANK_CAUSE_STORAGE : WEIR_RANK_CAUSE_DATA;
 }
 
 static enum weir_rank_cause cause_of_step(const struct ranks *all, const struct weir_rank *slow)
@@ -249,7 +247,7 @@ static void find_stage(struct weir_rank_verdict *verdict, const struct ranks *al
 {
     const struct weir_rank_record *record = verdict->slow->record;
     bool of_loop = verdict->cause == WEIR_RANK_CAUSE_STEP;
-    double most_s = LEAST_S;
+    double most_s = WEIR_RANK_LEAST_S;
     for (int i = 0; i < record->n_stages; i++) {
         const struct weir_rank_stage *stage = &record->stages[i];
         bool in_loop = strcmp(stage->side, weir_report_side_name(WEIR_SIDE_CONSUMER)) == 0;
@@ -279,7 +277,7 @@ static void explain(struct weir_rank_verdict *verdict, const struct ranks *all)
  * waits for data and no rank is slow in more than half of at least three. */
 static void judge_changes(struct weir_rank_verdict *verdict, const struct weir_rank_history *history)
 {
-    int counts = 0, most = 0, waits = verdict->data_wait >= WEIR_RANK_DATA_BOUND, n = history ? history->n : 0;
+    int counts = 0, most = 0, waits = verdict->data_wait >= WEIR_VERDICT_WAIT_LEAST, n = history ? history->n : 0;
     for (int i = 0; i <= n; i++) {
         int slow = i < n ? history->slow[i] : verdict->slow->rank, same = 0, before = 0;
         for (int j = 0; j <= n; j++) {
@@ -289,7 +287,7 @@ static void judge_changes(struct weir_rank_verdict *verdict, const struct weir_r
         }
         counts += before == 0 && slow >= 0;
         most = slow >= 0 && same > most ? same : most;
-        waits += i < n && history->data_wait[i] >= WEIR_RANK_DATA_BOUND;
+        waits += i < n && history->data_wait[i] >= WEIR_VERDICT_WAIT_LEAST;
     }
     verdict->changing = counts;
     if (n + 1 >= 3 && waits == n + 1 && counts >= 2 && 2 * most <= n + 1)

@@ -2,17 +2,11 @@
 #ifndef WEIR_ANALYZE_RANKS_RANK_VERDICT_H
 #define WEIR_ANALYZE_RANKS_RANK_VERDICT_H
 
+#include "analyze/causes/thresholds.h"
 #include "analyze/ranks/rank_record.h"
 
 #include <stdbool.h>
 #include <stdio.h>
-
-/* Thresholds of the verdict. */
-#define WEIR_RANK_SKEW        0.10 /* longest step over the others' median: from here on, ranks do not wait for each other */
-#define WEIR_RANK_EXCESS      0.05 /* of the step: time that a rank of a synchronous loop needs more than the others */
-#define WEIR_RANK_SPINNING    0.85 /* of the step outside data waits, on a core: the loop waits for others by spinning */
-#define WEIR_RANK_DATA_BOUND  0.05 /* of the step, waiting for data */
-#define WEIR_RANK_FEWER_CORES 0.75 /* of the others' cores */
 
 enum weir_rank_presence {
     WEIR_RANK_REPORTED,

@@ -5,9 +5,6 @@
 
 #include "analyze/verdict/verdict.h"
 
-#define WEIR_ADVICE_PART_LEAST    0.50 /* of the largest part; smaller parts get no advice */
-#define WEIR_ADVICE_BACKWARD_LIKE 0.75 /* backward over forward pass, from which one is about as long as the other */
-
 /* Whose options the advice names. */
 enum weir_stage_owner { WEIR_OWNER_SCRIPT, WEIR_OWNER_WEIR, WEIR_STAGE_OWNERS };
 

@@ -72,14 +72,13 @@ static double waits_for_core(const struct weir_report_worker *thread)
  * only shows whether the consumer's thread ran, or was ready to run. */
 static void fill_consumer(struct weir_verdict_cause *cause, double wait, const struct weir_loader_report *report)
 {
-    static const double BUSY = 0.8;
     const struct weir_report_worker *consumer = &report->prof.consumer;
     double cpu = consumer->wall_s > 0 ? consumer->cpu_s / consumer->wall_s : 0;
     double core_wait = report->gpu.used ? 0 : waits_for_core(consumer);
     *cause = (struct weir_verdict_cause){.cause = WEIR_CAUSE_CONSUMER, .share = 1 - wait};
     cause->consumer.busy = report->gpu.used ? report->gpu.busy : cpu;
     cause->consumer.core_wait = core_wait >= WEIR_VERDICT_CORE_WAIT ? core_wait : 0;
-    if (cause->consumer.busy + core_wait >= BUSY)
+    if (cause->consumer.busy + core_wait >= WEIR_VERDICT_BUSY)
         cause->consumer.kind = WEIR_CONSUMER_COMPUTING;
     else if (!weir_verdict_idle(cause, report) && report->gpu.used)
         cause->consumer.kind = report->gpu.sync_steps ? WEIR_CONSUMER_SYNC_BOUND : WEIR_CONSUMER_LAUNCH_BOUND;

@@ -10,6 +10,7 @@
 #ifndef WEIR_ANALYZE_VERDICT_VERDICT_H
 #define WEIR_ANALYZE_VERDICT_VERDICT_H
 
+#include "analyze/causes/thresholds.h"
 #include "analyze/prediction/demands.h"
 #include "analyze/prediction/model.h"
 #include "weir/base.h"
@@ -18,52 +19,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-
-/* Thresholds; docs/internals/verdict.md explains each of them. Comments that begin with "of" say what the fraction
- * refers to. */
-#define WEIR_VERDICT_WAIT_LEAST    0.05 /* of training time, spent waiting for data; below it a run is not data-bound */
-#define WEIR_VERDICT_WAIT_STRONG   0.20 /* as above; above this value a run is strongly data-bound */
-#define WEIR_VERDICT_TRACED_LEAST  0.05 /* of the traced time; a smaller part is not a cause of the GPU's idle time */
-#define WEIR_VERDICT_BATCHES_LEAST 20   /* training batches that a verdict needs */
-#define WEIR_VERDICT_SECONDS_LEAST 0.5  /* seconds of training that a verdict needs */
-#define WEIR_VERDICT_BATCHES_LONG  8    /* training batches that are enough if training takes at least */
-#define WEIR_VERDICT_SECONDS_LONG  1.0  /* this many seconds */
-#define WEIR_VERDICT_OTHER_MOST    0.10 /* of the workers' time, in no stage */
-#define WEIR_VERDICT_EPOCHS_APART  2.0  /* fastest later epoch over the slowest, in images/s */
-#define WEIR_VERDICT_EPOCH_LEAST   0.2  /* seconds; shorter epochs differ by chance */
-#define WEIR_VERDICT_THROTTLED     0.10 /* of the workers' time, or of the quota's periods, throttled */
-#define WEIR_VERDICT_STEAL         0.05 /* of the usable cores, stolen */
-#define WEIR_VERDICT_RUNNABLE      0.30 /* of the workers' time, running or ready to run */
-#define WEIR_VERDICT_CORE_WAIT     0.10 /* of the workers' time, waiting for a core */
-#define WEIR_VERDICT_OTHERS        0.10 /* of the usable cores, used by other processes */
-#define WEIR_VERDICT_OTHERS_MANY   0.50 /* as above; from this value on, half of WEIR_VERDICT_CORE_WAIT is enough */
-#define WEIR_VERDICT_CORES_BUSY    0.90 /* of the usable cores, used by this run */
-#define WEIR_VERDICT_CORES_IDLE    0.25 /* cores that neither this run nor other processes use, for one more worker */
-#define WEIR_VERDICT_WORKERS_BUSY  0.90 /* of the workers' time, working */
-#define WEIR_VERDICT_BLOCKED       0.10 /* of the workers' time, asleep inside tasks */
-#define WEIR_VERDICT_IDLE          0.10 /* of the workers' time, without work */
-#define WEIR_VERDICT_SERIAL_BUSY   0.80 /* of the time; for the helper process, the bus and the GPU's JPEG engines */
-#define WEIR_VERDICT_DECODE_RULE   0.40 /* of a sample's time, spent decoding */
-#define WEIR_VERDICT_COLD_BYTES    0.50 /* of an epoch's bytes, read from storage */
-#define WEIR_VERDICT_SLOW_TIMES    4.0  /* median read of a camera, or mean read of a file, over that of the others */
-#define WEIR_VERDICT_SLOW_SHARE    0.30 /* of the total reading time, for the slow camera or file */
-#define WEIR_VERDICT_TAIL_TIMES    20.0 /* p99 of reads over their p50 */
-#define WEIR_VERDICT_TAIL_SHARE    0.50 /* of the total reading time, for the slowest tenth of the reads */
-#define WEIR_VERDICT_HALF_SIZE     0.77 /* CPU time of decoding to half width and height over that of full size */
-#define WEIR_VERDICT_BACKWARD      2.0  /* backward over forward pass; above it, the backward pass is a bottleneck */
-#define WEIR_VERDICT_CPU_GROWTH    1.30 /* CPU time per image over that with one worker */
-#define WEIR_VERDICT_TAKEN_GAIN    1.10 /* gain from which a cause that takes cores away precedes the use of the cores */
-#define WEIR_VERDICT_WORTH         1.05  /* gain of advice that is printed */
-#define WEIR_VERDICT_CONVERT       0.10  /* of the workers' CPU time, spent converting, to suggest --dtype u8 */
-#define WEIR_VERDICT_ENGINE_PIXELS 1.1e9 /* pixels/s of one JPEG engine (H200, 640x480 at quality 95) */
-#define WEIR_VERDICT_INDEX_S       1.0   /* seconds spent opening the dataset, to suggest --index */
-#define WEIR_VERDICT_INDEX_PART    0.10  /* of the report's time, spent opening the dataset, to suggest --index */
-
-#define WEIR_VERDICT_REFUSED 0.02 /* of the requests to a server, refused with 429 or 503 */
-#define WEIR_VERDICT_QUEUED  2.0  /* mean time to the first byte over the shortest; above it, requests queue */
-#define WEIR_VERDICT_IN_FLIGHT_FULL                                                                                    \
-    0.75 /* of the requests that read-ahead may keep in flight, in flight on average                                   \
-          */
 
 enum weir_cause {
     WEIR_CAUSE_CANNOT_TELL,
@@ -282,9 +237,6 @@ bool weir_verdict_has(const struct weir_verdict *verdict, enum weir_cause cause)
 void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report);
 /* Writes the same text with one line per cause, advice and so on, however long, and without colour. */
 void weir_verdict_lines(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report);
-/* Returns the fraction of time without a core from which other processes are a cause. others: the fraction of the
- * usable cores that they use. */
-double weir_verdict_core_wait_least(double others);
 
 /* Returns whether these training batches are enough for a verdict. slots: maximum number of ready batches. */
 bool weir_verdict_suffices(uint64_t train_batches, double train_s, int slots);

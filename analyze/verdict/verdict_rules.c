@@ -1,4 +1,5 @@
 /* The rules: what a report must show for each cause. verdict.c evaluates them in the order of the table at the end. */
+#include "analyze/causes/cores.h"
 #include "analyze/verdict/verdict_priv.h"
 
 #include <math.h>
@@ -25,42 +26,48 @@ static double runnable(const struct weir_demands *d)
     return d->of.cpu + d->of.core_wait + d->of.throttled;
 }
 
-static bool quota(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+static struct weir_core_figures core_figures(const struct weir_verdict_case *c)
 {
     const struct weir_report_machine *machine = &c->report->prof.machine;
-    double periods = machine->periods > 0 ? (double)machine->throttled / (double)machine->periods : 0;
-    bool throttled = fmax(c->demands->of.throttled, periods) >= WEIR_VERDICT_THROTTLED;
-    bool used_up = c->demands->own_cores >= WEIR_VERDICT_CORES_BUSY * machine->quota_cores;
-    cause->share = c->demands->of.throttled;
-    cause->quota.periods_share = periods;
-    cause->quota.cores = machine->quota_cores;
-    return machine->quota_cores > 0 && (throttled || (used_up && machine->quota_cores < machine->cores));
+    const struct weir_demands *d = c->demands;
+    return (struct weir_core_figures){
+        .core_wait = d->of.core_wait,
+        .throttled = d->of.throttled,
+        .ready = runnable(d),
+        .periods = machine->periods > 0 ? (double)machine->throttled / (double)machine->periods : 0,
+        .quota_cores = machine->quota_cores,
+        .cores = machine->cores,
+        .usable = d->usable,
+        .own_cores = d->own_cores,
+        .others_cores = machine->others_cores,
+        .steal_cores = machine->steal_cores,
+    };
+}
+
+static bool quota(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+{
+    struct weir_core_figures figures = core_figures(c);
+    cause->share = figures.throttled;
+    cause->quota.periods_share = figures.periods;
+    cause->quota.cores = figures.quota_cores;
+    return weir_quota_is_used_up(&figures);
 }
 
 static bool host(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
-    double steal = c->report->prof.machine.steal_cores, usable = c->demands->usable;
-    cause->share = steal / usable;
-    cause->host.steal_cores = steal;
-    return steal >= WEIR_VERDICT_STEAL * usable && runnable(c->demands) >= WEIR_VERDICT_RUNNABLE;
-}
-
-/* Applies if workers wait for cores that this process does not use itself. */
-double weir_verdict_core_wait_least(double others)
-{
-    return others >= WEIR_VERDICT_OTHERS_MANY ? WEIR_VERDICT_CORE_WAIT / 2 : WEIR_VERDICT_CORE_WAIT;
+    struct weir_core_figures figures = core_figures(c);
+    cause->share = figures.steal_cores / figures.usable;
+    cause->host.steal_cores = figures.steal_cores;
+    return weir_host_takes_cores(&figures);
 }
 
 static bool neighbours(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
-    const struct weir_demands *d = c->demands;
-    double others_cores = c->report->prof.machine.others_cores, others = others_cores / d->usable;
-    bool own_busy = d->own_cores >= WEIR_VERDICT_CORES_BUSY * d->usable;
-    cause->share = d->of.core_wait;
-    cause->neighbours.others_cores = others_cores;
-    cause->neighbours.own_cores = d->own_cores;
-    return d->of.core_wait >= weir_verdict_core_wait_least(others) && !own_busy &&
-           (others >= WEIR_VERDICT_OTHERS || others_cores < 0);
+    struct weir_core_figures figures = core_figures(c);
+    cause->share = figures.core_wait;
+    cause->neighbours.others_cores = figures.others_cores;
+    cause->neighbours.own_cores = figures.own_cores;
+    return weir_others_take_cores(&figures);
 }
 
 static bool too_many_workers(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
@@ -78,20 +85,20 @@ static bool library(const struct weir_verdict_case *c, struct weir_verdict_cause
 {
     cause->share = c->report->fallbacks.busy;
     cause->library.waiting = c->report->fallbacks.waiting;
-    return cause->share >= WEIR_VERDICT_SERIAL_BUSY;
+    return cause->share >= WEIR_VERDICT_BUSY;
 }
 
 static bool gpu_decoder(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     cause->share = c->demands->each_s[WEIR_RESOURCE_ENGINES] * c->demands->rate;
-    return cause->share >= WEIR_VERDICT_SERIAL_BUSY;
+    return cause->share >= WEIR_VERDICT_BUSY;
 }
 
 static bool bus(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     cause->share = c->demands->each_s[WEIR_RESOURCE_BUS] * c->demands->rate;
     cause->bus.bytes_per_s = c->report->gpu.copy_bytes_per_s;
-    return cause->share >= WEIR_VERDICT_SERIAL_BUSY;
+    return cause->share >= WEIR_VERDICT_BUSY;
 }
 
 static bool epochs_apart(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
@@ -125,7 +132,6 @@ static void name_worker(struct weir_verdict_cause *cause, const char *name)
  * very slow, because most of these can hit the same worker by chance. */
 static bool sleeping_worker(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
-    static const double LOSES = 0.5, TIMES = 3, TIMES_OF_TAIL = 10;
     const struct weir_report *prof = &c->report->prof;
     double most = -1, others = 0;
     int slow = -1;
@@ -143,14 +149,14 @@ static bool sleeping_worker(const struct weir_verdict_case *c, struct weir_verdi
     cause->share = most;
     cause->worker.others_share = others;
     name_worker(cause, prof->workers[slow].name);
-    return most >= LOSES && most >= (weir_verdict_is_tail(c->report) ? TIMES_OF_TAIL : TIMES) * others;
+    double times = weir_verdict_is_tail(c->report) ? WEIR_VERDICT_SLEEPER_TAIL : WEIR_VERDICT_SLEEPER_TIMES;
+    return most >= WEIR_VERDICT_SLEEPER && most >= times * others;
 }
 
 /* Applies if one worker is always busy and completes the batches that training waits for, while the other workers are
  * mostly idle. Its core is then slower, or its tasks are longer. */
 static bool busy_worker(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
-    static const double BUSY = 0.8, OTHERS = 0.5, OF_WAITS = 0.6;
     const struct weir_report *prof = &c->report->prof;
     const struct weir_report_late *late = &c->report->late;
     double others = 0;
@@ -167,8 +173,8 @@ static bool busy_worker(const struct weir_verdict_case *c, struct weir_verdict_c
     cause->worker.others_share = others / (prof->n_workers - 1);
     cause->worker.on_core = true;
     name_worker(cause, late->worker);
-    return cause->share >= BUSY && cause->worker.others_share <= OTHERS &&
-           late->worker_wait_s >= OF_WAITS * c->report->steps.train_wait_s;
+    return cause->share >= WEIR_VERDICT_ONE_BUSY && cause->worker.others_share <= WEIR_VERDICT_ONE_OTHERS &&
+           late->worker_wait_s >= WEIR_VERDICT_ONE_OF_WAITS * c->report->steps.train_wait_s;
 }
 
 /* ---- workers and batches ---- */

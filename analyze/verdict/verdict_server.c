@@ -22,7 +22,7 @@ static const struct weir_report_row *first_bytes(const struct weir_loader_report
 /* Whether read-ahead has as many requests in flight as it may. */
 static bool is_full(const struct weir_report_server *server)
 {
-    return server->limit > 0 && server->in_flight >= WEIR_VERDICT_IN_FLIGHT_FULL * server->limit;
+    return server->limit > 0 && server->in_flight >= WEIR_VERDICT_IN_FLIGHT * server->limit;
 }
 
 static enum weir_cause kind_of_server(const struct weir_report_server *server, const struct weir_report_row *first)

@@ -36,7 +36,6 @@ static bool began_cold(const struct weir_loader_report *report)
 bool weir_rule_cold(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     const struct weir_loader_report *report = c->report;
-    static const double FASTER = 1.5, EXCESS = 0.25;
     const struct weir_report_epochs *first = &report->first_epoch, *later = &report->later_epochs;
     const struct weir_demands *d = c->demands;
     double bytes = first->n > 0 ? from_storage(first, report) : window_from_storage(report);
@@ -44,9 +43,9 @@ bool weir_rule_cold(const struct weir_verdict_case *c, struct weir_verdict_cause
         return false;
     double wait_s = report->steps.train_wait_s + report->steps.val_wait_s, rate = later_rate(later);
     double excess_s = rate > 0 ? first->s - (double)first->images / rate : 0;
-    bool faster = rate > 0 && first->s > 0 && rate >= FASTER * (double)first->images / first->s;
+    bool faster = rate > 0 && first->s > 0 && rate >= WEIR_VERDICT_COLD_FASTER * (double)first->images / first->s;
     bool stays_cold = later->n > 0 && from_storage(later, report) >= WEIR_VERDICT_COLD_BYTES;
-    if (stays_cold || (later->n > 0 && (!faster || excess_s < EXCESS * wait_s)))
+    if (stays_cold || (later->n > 0 && (!faster || excess_s < WEIR_VERDICT_COLD_EXCESS * wait_s)))
         return false;
     if (later->n == 0 && (d->of.blocked < WEIR_VERDICT_BLOCKED || d->blocked_read < 0.5))
         return false;
@@ -142,7 +141,7 @@ static double probe_gain(const struct weir_verdict_case *c)
 static bool gives_no_more(const struct weir_verdict_case *c)
 {
     double gain = probe_gain(c);
-    return gain > 0 && gain <= 1.4;
+    return gain > 0 && gain <= WEIR_VERDICT_PROBE_SAME;
 }
 
 /* Returns the slowest tenth's part of the reading time. Each of the other reads takes at most p90. */
@@ -214,11 +213,11 @@ bool weir_rule_tail(const struct weir_verdict_case *c, struct weir_verdict_cause
  * of a whole frame, latency is the limit. Otherwise the kind remains unknown (WEIR_CAUSE_STORAGE). */
 static enum weir_cause kind_of_storage(const struct weir_verdict_case *c)
 {
-    static const double MORE = 2, AS_LONG = 0.5;
     const struct weir_report_storage *storage = &c->report->storage;
     if (gives_no_more(c))
         return WEIR_CAUSE_STORAGE_BANDWIDTH;
-    bool latency = probe_gain(c) >= MORE && storage->probe_small_s >= AS_LONG * storage->probe_whole_s;
+    bool latency = probe_gain(c) >= WEIR_VERDICT_PROBE_MORE &&
+                   storage->probe_small_s >= WEIR_VERDICT_PROBE_SMALL * storage->probe_whole_s;
     return latency ? WEIR_CAUSE_STORAGE_LATENCY : WEIR_CAUSE_STORAGE;
 }
 

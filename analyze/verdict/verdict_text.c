@@ -33,7 +33,7 @@ static const char *time_text(char text[24], double s)
 static void say_others(const struct telling *t)
 {
     double others = t->report->prof.machine.others_cores;
-    if (others >= 0.1)
+    if (others >= WEIR_VERDICT_OTHERS)
         fprintf(t->out, " (other processes use %.2f cores)", others);
 }
 

@@ -63,11 +63,10 @@ static void advise_prefetch(const struct weir_watch_case *c)
 /* Opening the file again for each item costs more than reading from it. */
 static void advise_open(const struct weir_watch_case *c)
 {
-    static const double OFTEN = 0.8, MUCH = 0.1; /* opening and closing count once each */
     const struct weir_watch_parts *parts = &c->verdict->parts;
     double share = parts->busy_s > 0 ? fmin(parts->open_s / parts->busy_s, 1) : 0;
     double times = 1 - share * weir_watch_own(c);
-    if (parts->opens >= OFTEN * c->figures->items && share >= MUCH)
+    if (parts->opens >= WEIR_WATCH_OPENS * c->figures->items && share >= WEIR_WATCH_OPEN_SHARE)
         add(c, WEIR_JOB_ADVICE_KEEP_OPEN, weir_watch_gain_times(c, times, times));
 }
 

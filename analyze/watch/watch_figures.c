@@ -153,6 +153,7 @@ void weir_watch_sum_threads(struct weir_watch_sums *sums, const struct weir_watc
     sums->threads -= waited;
     sums->shares.lock -= waited;
     sums->on_core += waited;
+    sums->for_threads = waited;
 }
 
 /* ---- stages ---- */

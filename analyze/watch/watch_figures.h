@@ -75,6 +75,7 @@ struct weir_watch_sums {
     struct weir_watch_shares shares; /* fractions of busy_s */
     double on_core, core_wait;       /* the same */
     double threads;                  /* CPU time of their other threads over busy_s */
+    double for_threads;              /* a part of on_core: waits for their other threads (weir_watch_sum_threads) */
 };
 void weir_watch_sum(struct weir_watch_sums *sums, const struct weir_watch_figures *figures);
 

@@ -4,9 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Factors, and fractions of the workers' time with files or of the loop's waits. */
-static const double SLOW_TIMES = 1.5, FILE_TIMES = 3, FILE_SHARE = 0.1, SHARE_TIMES = 1.3, ORDER = 0.3, UNEVEN = 0.6;
-
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -25,7 +22,7 @@ static bool is_slow_itself(const struct weir_watch_figures *f, int slowest)
     double others_s = 0;
     for (int i = 0; i < f->n_workers; i++)
         others_s += i == slowest ? 0 : calm_s(&f->workers[i]) / (f->n_workers - 1);
-    return calm_s(&f->workers[slowest]) >= SLOW_TIMES * others_s;
+    return calm_s(&f->workers[slowest]) >= WEIR_WATCH_SLOW_WORKER * others_s;
 }
 
 static void find_slow_worker(struct weir_watch_case *c)
@@ -46,7 +43,7 @@ static void find_slow_worker(struct weir_watch_case *c)
     double usual_s = others[n / 2], slow_s = f->workers[slowest].batch_s;
     /* With uneven batches, one worker's mean can be large by chance. */
     double error_s = f->workers[slowest].spread * slow_s / sqrt(f->workers[slowest].batches);
-    if (usual_s <= 0 || slow_s < SLOW_TIMES * usual_s || slow_s - 3 * error_s < usual_s)
+    if (usual_s <= 0 || slow_s < WEIR_WATCH_SLOW_WORKER * usual_s || slow_s - 3 * error_s < usual_s)
         return;
     double times = usual_s / slow_s;
     struct weir_watch_cause *cause = weir_watch_cause_add(
@@ -65,7 +62,7 @@ static double slower(const struct weir_watch_figures *f, const struct weir_watch
     enum { ITEMS_LEAST = 4 };
     double total_s = file->mean_s * file->count, rest = f->paths - file->count;
     *others_s = rest > 0 ? (f->paths_s - total_s) / rest : 0;
-    if (file->count < ITEMS_LEAST || *others_s <= 0 || total_s < FILE_SHARE * f->paths_s)
+    if (file->count < ITEMS_LEAST || *others_s <= 0 || total_s < WEIR_WATCH_FILE_SHARE * f->paths_s)
         return 0;
     return (total_s - file->max_s) / (file->count - 1) / *others_s;
 }
@@ -76,7 +73,7 @@ static void find_slow_file(struct weir_watch_case *c)
     const struct weir_watch_slow_file *file = NULL;
     double others_s = 0;
     for (int i = 0; i < f->n_files && i < WEIR_WATCH_FILES && !file; i++)
-        if (slower(f, &f->slow_files[i], &others_s) >= FILE_TIMES)
+        if (slower(f, &f->slow_files[i], &others_s) >= WEIR_WATCH_SLOW_FILE)
             file = &f->slow_files[i];
     if (!file)
         return;
@@ -104,8 +101,8 @@ static void find_uneven_shares(struct weir_watch_case *c)
     if (f->settings.iterable <= 0 || f->n_workers < 2 || batches <= 0 || busy_s <= 0)
         return;
     double rest = busy_s / f->n_workers / most->busy_s;
-    if (most->batches / batches * f->n_workers < SHARE_TIMES || rest * SHARE_TIMES > 1 ||
-        most->busy_s < WEIR_WATCH_SATURATED * (most->busy_s + most->wait_s))
+    if (most->batches / batches * f->n_workers < WEIR_WATCH_SHARE || rest * WEIR_WATCH_SHARE > 1 ||
+        most->busy_s < WEIR_JOB_BUSY_WORKERS * (most->busy_s + most->wait_s))
         return;
     struct weir_watch_cause *cause =
         weir_watch_cause_add(c, WEIR_JOB_IMBALANCE, 1 - rest, weir_watch_gain_saved(c, (1 - rest) * c->wait_s),
@@ -120,7 +117,8 @@ static void find_imbalance(struct weir_watch_case *c)
     double order = f->wait_s > 0 ? f->wait_order_s / f->wait_s : 0;
     bool one = weir_watch_has(c, WEIR_JOB_SLOW_WORKER) || weir_watch_has(c, WEIR_JOB_SLOW_FILE) ||
                weir_watch_has(c, WEIR_JOB_IMBALANCE);
-    if (c->workers < 2 || one || order < ORDER || c->verdict->sums.spread < UNEVEN || f->settings.in_order == 0)
+    if (c->workers < 2 || one || order < WEIR_WATCH_ORDER || c->verdict->sums.spread < WEIR_WATCH_UNEVEN ||
+        f->settings.in_order == 0)
         return;
     weir_watch_cause_add(c, WEIR_JOB_IMBALANCE, order, weir_watch_gain_saved(c, 0.9 * f->wait_order_s),
                          "in %.0f %% of the waits other batches were ready; batches take %.1f ms +- %.1f ms",

@@ -1,15 +1,11 @@
 #include "analyze/watch/watch_verdict.h"
+#include "analyze/causes/cores.h"
 #include "analyze/watch/watch_verdict_priv.h"
 #include "base/text.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-
-/* Fractions of training time, of the workers' busy time, or of the loop's time; and factors. */
-static const double SMALL = 0.05, START_UP = 0.05, DUE = 0.05, LOOP_LOCK = 0.15;
-static const double CORE_WAIT = 0.15, LOCK = 0.25, STORAGE = 0.25, PART = 0.25;
-static const double COPIES = 0.1, PIN_BUSY = 0.5, WORTH = 1.05;
 
 double weir_watch_percent(double fraction)
 {
@@ -50,7 +46,7 @@ static void find_start_up(struct weir_watch_case *c)
     /* Of the run's first epoch, the first batch is not counted, and its workers are created anyway. */
     double first_s = f->first_wait_s - f->run_first_s, all_s = first_s + f->startup_s;
     double share = c->train_s > 0 ? all_s / c->train_s : 0;
-    if (c->workers <= 0 || f->first_waits < 2 || share < START_UP || f->settings.persistent_workers > 0)
+    if (c->workers <= 0 || f->first_waits < 2 || share < WEIR_WATCH_START_UP || f->settings.persistent_workers > 0)
         return;
     double saved_s = first_s + f->startup_s * (f->first_waits - 1) / f->first_waits;
     weir_watch_cause_add(c, WEIR_JOB_START_UP, share, weir_watch_gain_saved(c, saved_s),
@@ -64,13 +60,13 @@ static void find_copies(struct weir_watch_case *c)
     const struct weir_watch_figures *f = c->figures;
     const struct weir_watch_parts *parts = &c->verdict->parts;
     double share = c->train_s > 0 ? parts->h2d_s / c->train_s : 0, pin = f->loop_s > 0 ? parts->pin_s / f->loop_s : 0;
-    if (share >= COPIES && f->settings.pin_memory <= 0)
+    if (share >= WEIR_WATCH_COPIES && f->settings.pin_memory <= 0)
         weir_watch_cause_add(c, WEIR_JOB_PIN_OFF, share, weir_watch_gain_saved(c, 0.6 * parts->h2d_s),
                              "copies take %.0f %% of the loop, and pin_memory=False", weir_watch_percent(share));
-    else if (share >= COPIES)
+    else if (share >= WEIR_WATCH_COPIES)
         weir_watch_cause_add(c, WEIR_JOB_TRANSFER, share, weir_watch_gain_saved(c, 0.75 * parts->h2d_s),
                              "copies take %.0f %% of the loop, from pinned memory", weir_watch_percent(share));
-    else if (pin >= PIN_BUSY && c->verdict->wait >= SMALL)
+    else if (pin >= WEIR_WATCH_PIN_BUSY && c->verdict->wait >= WEIR_VERDICT_WAIT_LEAST)
         weir_watch_cause_add(c, WEIR_JOB_TRANSFER, pin, weir_watch_gain_saved(c, 0.75 * c->wait_s),
                              "the pin thread is busy %.0f %% of the time", weir_watch_percent(pin));
 }
@@ -87,7 +83,7 @@ static void find_gil(struct weir_watch_case *c)
     /* With a GPU, backward() waits on a lock for autograd's thread; a collective on the CPU waits on one for ranks. */
     bool others = f->settings.cuda > 0 || f->settings.world_size > 1;
     double lock = f->loop_shares.seconds > 0 && !others ? f->loop_shares.lock - waits : 0;
-    if (c->workers <= 0 || (due < DUE && lock < LOOP_LOCK) || weir_watch_has(c, WEIR_JOB_TRANSFER))
+    if (c->workers <= 0 || (due < WEIR_WATCH_DUE && lock < WEIR_JOB_LOOP_LOCK) || weir_watch_has(c, WEIR_JOB_TRANSFER))
         return;
     double share = fmin(due + fmax(lock, 0), 1);
     weir_watch_cause_add(c, WEIR_JOB_GIL, share, weir_watch_gain_saved(c, share * c->train_s),
@@ -97,10 +93,21 @@ static void find_gil(struct weir_watch_case *c)
 
 /* ---- machine ---- */
 
-static double throttled_share(const struct weir_loader_report *report)
+static struct weir_core_figures core_figures(const struct weir_watch_case *c)
 {
-    const struct weir_report_machine *machine = &report->prof.machine;
-    return machine->throttling && machine->periods > 0 ? (double)machine->throttled / (double)machine->periods : 0;
+    const struct weir_watch_sums *sums = &c->verdict->sums;
+    const struct weir_report_machine *machine = &c->report->prof.machine;
+    bool known = machine->throttling && machine->periods > 0;
+    return (struct weir_core_figures){
+        .core_wait = sums->core_wait,
+        .ready = sums->on_core + sums->core_wait,
+        .periods = known ? (double)machine->throttled / (double)machine->periods : 0,
+        .quota_cores = machine->quota_cores,
+        .cores = machine->cores,
+        .usable = machine->cores,
+        .others_cores = fmax(machine->others_cores, 0),
+        .steal_cores = machine->steal_cores,
+    };
 }
 
 /* Returns the CPU time of a worker's other threads over that of its loop. */
@@ -115,6 +122,8 @@ static bool too_many_threads(const struct weir_watch_case *c)
     const struct weir_watch_settings *settings = &c->figures->settings;
     double active = other_threads(c), all = c->report->prof.machine.cores;
     double set = fmax(settings->cv2_threads, settings->torch_threads);
+    if (c->verdict->sums.for_threads > c->verdict->sums.core_wait)
+        return false; /* they work in place of the worker, such as those of a video decoder */
     return active >= 0.25 || (set > 1 && set * c->workers > all) ||
            (c->figures->n_threads > 8 && c->figures->n_threads * c->workers > 4 * all && active >= 0.1);
 }
@@ -124,24 +133,25 @@ static void find_core_wait(struct weir_watch_case *c)
 {
     const struct weir_watch_sums *sums = &c->verdict->sums;
     const struct weir_report_machine *machine = &c->report->prof.machine;
-    double others = machine->cores > 0 ? machine->others_cores / machine->cores : 0;
+    struct weir_core_figures figures = core_figures(c);
     double gain =
         weir_watch_gain_times(c, sums->on_core > 0 ? sums->on_core / (sums->on_core + sums->core_wait) : 1, 1);
-    bool waits = sums->core_wait >= CORE_WAIT, throttled = throttled_share(c->report) >= WEIR_VERDICT_THROTTLED;
-    if (throttled && (waits || machine->throttled_s > SMALL * c->report->wall_s))
-        weir_watch_cause_add(c, WEIR_JOB_QUOTA, throttled_share(c->report), gain,
-                             "the quota of %.3g cores was used up in %.0f %% of its periods", machine->quota_cores,
-                             weir_watch_percent(throttled_share(c->report)));
+    bool waits = sums->core_wait >= weir_core_wait_least(&figures);
+    bool stalls = waits || machine->throttled_s > WEIR_VERDICT_WAIT_LEAST * c->report->wall_s;
+    if (stalls && weir_quota_is_used_up(&figures))
+        weir_watch_cause_add(c, WEIR_JOB_QUOTA, figures.periods, gain,
+                             "the quota of %.3g cores was used up in %.0f %% of its periods", figures.quota_cores,
+                             weir_watch_percent(figures.periods));
     else if (too_many_threads(c) && (waits || other_threads(c) >= 0.5))
         weir_watch_cause_add(c, WEIR_JOB_TOO_MANY_THREADS, sums->core_wait, gain,
                              "%.0f worker%s with %.0f threads each on %d cores; %.0f %% of the busy time was spent "
                              "waiting for a core",
                              c->workers, c->workers == 1 ? "" : "s", fmax(c->figures->n_threads, 1), machine->cores,
                              weir_watch_percent(sums->core_wait));
-    else if (waits && (others >= WEIR_VERDICT_OTHERS || machine->steal_cores >= WEIR_VERDICT_STEAL * machine->cores))
+    else if (waits && (weir_others_take_cores(&figures) || weir_host_takes_cores(&figures)))
         weir_watch_cause_add(c, WEIR_JOB_NEIGHBOURS, sums->core_wait, gain,
                              "they use %.1f of %d cores; the workers wait %.0f %% of their busy time for a core",
-                             machine->others_cores + fmax(machine->steal_cores, 0), machine->cores,
+                             figures.others_cores + fmax(machine->steal_cores, 0), machine->cores,
                              weir_watch_percent(sums->core_wait));
 }
 
@@ -150,11 +160,11 @@ static void find_sleep(struct weir_watch_case *c)
     const struct weir_watch_shares *shares = &c->verdict->sums.shares;
     /* Of the time that a worker would take with cores of its own. */
     double calm = fmax(1 - c->verdict->sums.core_wait, 0.1);
-    if (shares->lock >= LOCK * calm && c->workers > 1)
+    if (shares->lock >= WEIR_JOB_ASLEEP * calm && c->workers > 1)
         weir_watch_cause_add(c, WEIR_JOB_LOCK, shares->lock, weir_watch_gain_lock(c),
                              "%.0f %% of their busy time; only one of them works at a time",
                              weir_watch_percent(shares->lock));
-    if (shares->storage >= STORAGE * calm)
+    if (shares->storage >= WEIR_JOB_ASLEEP * calm)
         weir_watch_cause_add(
             c, WEIR_JOB_STORAGE, shares->storage,
             weir_watch_gain_times(
@@ -175,7 +185,7 @@ double weir_watch_own(const struct weir_watch_case *c)
 static void add_part(struct weir_watch_case *c, enum weir_job_cause cause, double s, const char *who, const char *what)
 {
     double busy_s = c->verdict->parts.busy_s, share = busy_s > 0 ? fmin(s / busy_s, 1) : 0;
-    if (share < PART)
+    if (share < WEIR_WATCH_PART)
         return;
     double times = 1 - 0.5 * share * weir_watch_own(c);
     struct weir_watch_cause *to = weir_watch_cause_add(c, cause, share, weir_watch_gain_times(c, times, times),
@@ -216,7 +226,7 @@ static void find_too_few(struct weir_watch_case *c)
         return; /* they would wait for it too */
     most = fmax(sleeps ? 2 * most : most, 1);
     double best = weir_watch_best_workers(c, fmin(most, 64), &gain);
-    if (best <= c->workers || gain < 1.1)
+    if (best <= c->workers || gain < WEIR_WATCH_MORE_WORKERS)
         return;
     struct weir_watch_cause *cause =
         c->workers <= 0 ? weir_watch_cause_add(c, WEIR_JOB_TOO_FEW_WORKERS, c->verdict->wait, gain,
@@ -242,7 +252,7 @@ static int class_of(const struct weir_watch_case *c, const struct weir_watch_cau
     case WEIR_JOB_SLOW_WORKER:
     case WEIR_JOB_SLOW_FILE:
     case WEIR_JOB_LOCK:
-        return cause->gain >= WORTH || cause->gain <= 0 ? 0 : 2;
+        return cause->gain >= WEIR_VERDICT_WORTH || cause->gain <= 0 ? 0 : 2;
     case WEIR_JOB_TOO_FEW_WORKERS:
         return c->workers < c->cores - 0.5 ? 1 : 3;
     default:
@@ -292,7 +302,7 @@ static bool is_hardly_bound(const struct weir_watch_case *c)
     double most = 0;
     for (int i = 0; i < c->verdict->n_causes; i++)
         most = fmax(most, c->verdict->causes[i].gain);
-    return c->verdict->bound == WEIR_BOUND_PARTLY && most < WORTH;
+    return c->verdict->bound == WEIR_BOUND_PARTLY && most < WEIR_VERDICT_WORTH;
 }
 
 static void find_worker_causes(struct weir_watch_case *c)
@@ -300,7 +310,7 @@ static void find_worker_causes(struct weir_watch_case *c)
     find_core_wait(c);
     find_sleep(c);
     weir_watch_find_uneven(c);
-    if (c->busy >= WEIR_WATCH_SATURATED || weir_watch_has(c, WEIR_JOB_LOCK) || c->workers <= 0) {
+    if (c->busy >= WEIR_JOB_BUSY_WORKERS || weir_watch_has(c, WEIR_JOB_LOCK) || c->workers <= 0) {
         find_too_few(c);
         find_parts(c);
     }

@@ -6,7 +6,7 @@
 #ifndef WEIR_ANALYZE_WATCH_WATCH_VERDICT_H
 #define WEIR_ANALYZE_WATCH_WATCH_VERDICT_H
 
-#include "analyze/jobs/job_causes.h"
+#include "analyze/causes/job_causes.h"
 #include "analyze/verdict/verdict.h"
 #include "analyze/watch/watch_figures.h"
 

@@ -28,9 +28,6 @@ double weir_watch_gain_saved(const struct weir_watch_case *c, double saved_s);
 /* Returns the smallest number of workers whose gain is within 3 % of the best one, at most `most`. */
 double weir_watch_best_workers(const struct weir_watch_case *c, double most, double *gain);
 
-/* Fraction of their time from which on workers are busy all the time. */
-#define WEIR_WATCH_SATURATED 0.7
-
 bool weir_watch_has(const struct weir_watch_case *c, enum weir_job_cause cause);
 /* Returns a fraction in percent, from 0 to 100. */
 double weir_watch_percent(double fraction);

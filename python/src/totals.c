@@ -1,3 +1,4 @@
+#include "analyze/causes/cores.h"
 #include "analyze/verdict/stage_advice.h"
 #include "base/ranks.h"
 #include "base/terminal.h"
@@ -371,15 +372,22 @@ static const char *taker(const struct weir_loader_report *report, const struct w
                          double *share)
 {
     const struct weir_report_machine *machine = &report->prof.machine;
-    double others = machine->others_cores / machine->cores;
-    bool own_busy = report->cpu_s >= WEIR_VERDICT_CORES_BUSY * machine->cores * report->wall_s;
-    *share = thread->throttled_s / thread->wall_s;
-    if (*share >= WEIR_VERDICT_THROTTLED)
+    struct weir_core_figures figures = {
+        .core_wait = thread->core_wait_s / thread->wall_s,
+        .throttled = thread->throttled_s / thread->wall_s,
+        .quota_cores = machine->quota_cores,
+        .cores = machine->cores,
+        .usable = machine->cores,
+        .others_cores = machine->others_cores,
+    };
+    *share = figures.throttled;
+    if (weir_quota_is_used_up(&figures))
         return "quota";
-    *share = thread->core_wait_s / thread->wall_s;
-    if (*share < weir_verdict_core_wait_least(others))
+    figures.own_cores = report->cpu_s / report->wall_s;
+    *share = figures.core_wait;
+    if (*share < weir_core_wait_least(&figures))
         return NULL;
-    return own_busy || (machine->others_cores >= 0 && others < WEIR_VERDICT_OTHERS) ? "own" : "others";
+    return weir_others_take_cores(&figures) ? "others" : "own";
 }
 
 /* Returns None, or (who takes cores, part of the loop's time, cores that others and this process use, usable cores, CPU

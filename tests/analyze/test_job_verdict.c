@@ -85,6 +85,8 @@ Test(outside, the_loop_computes)
     step_bound();
     assert_cause("not-data-bound", WEIR_CERTAINTY_SURE);
     cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_NONE);
+    set(f.main, 0.93, 0, 0, 0, 0); /* weir.watch, which times the waits, calls 7 % data-bound */
+    assert_cause("not-data-bound", WEIR_CERTAINTY_LIKELY);
 }
 
 Test(outside, the_loop_sleeps_and_batches_are_ready)
@@ -164,6 +166,8 @@ Test(outside, weirs_loader_has_a_report)
     f.weir = true;
     assert_cause("not-data-bound", WEIR_CERTAINTY_SURE);
     cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_NONE);
+    set(f.main, 0.93, 0, 0, 0, 0); /* weir.watch, which times the waits, calls 7 % data-bound */
+    assert_cause("not-data-bound", WEIR_CERTAINTY_LIKELY);
 }
 
 /* The loop waits on a lock for batches, and for other things of torch. */
@@ -261,6 +265,9 @@ Test(outside, storage)
     f.storage_bytes_per_s = 50e6;
     assert_cause("storage", WEIR_CERTAINTY_SURE);
     cr_assert(strstr(verdict.causes[0].evidence, "50.0 MB/s"));
+    set(f.workers, 0.65, 0, 0.3, 0, 0);
+    assert_cause("storage", WEIR_CERTAINTY_LIKELY);
+    set(f.workers, 0.2, 0, 0.7, 0, 0);
     f.has_pin = true;
     set(f.main, 0.4, 0, 0, 0.6, 0);
     assert_cause("storage", WEIR_CERTAINTY_LIKELY);
@@ -351,9 +358,17 @@ Test(outside, neighbours)
     f.other_jobs_cores = 0.9;
     judge();
     cr_assert(strstr(verdict.causes[0].evidence, "other training jobs"), "%s", verdict.causes[0].evidence);
+    f.others_cores = 0.3; /* between a tenth and a fifth of the cores */
+    assert_cause("neighbours", WEIR_CERTAINTY_LIKELY);
     f.others_cores = 0.1;
     judge();
     cr_assert_neq(verdict.causes[0].cause, WEIR_JOB_NEIGHBOURS);
+    f.steal_cores = 0.15;
+    assert_cause("neighbours", WEIR_CERTAINTY_LIKELY);
+    f.quota_cores = 1;
+    f.throttled = 0.8;
+    assert_cause("quota", WEIR_CERTAINTY_SURE);
+    cr_assert_eq(verdict.n_causes, 1, "the quota explains the waits");
 }
 
 Test(outside, a_lock_beside_neighbours)

@@ -190,6 +190,10 @@ Test(watch_verdict, who_takes_the_cores)
     spend(0.5, 0.5, 0, 0, 0);
     report->prof.machine.others_cores = 2;
     expect_first(WEIR_JOB_NEIGHBOURS);
+    spend(0.88, 0.12, 0, 0, 0); /* the thresholds of a run's verdict: both 10 % */
+    report->prof.machine.others_cores = 0.12 * report->prof.machine.cores;
+    expect_first(WEIR_JOB_NEIGHBOURS);
+    spend(0.5, 0.5, 0, 0, 0);
     report->prof.machine.others_cores = 0;
     report->prof.machine.quota_cores = 2;
     report->prof.machine.throttling = true;

@@ -1,7 +1,7 @@
 /* job_causes.h: the causes that limit a training job with a PyTorch DataLoader, and the advice for each, in PyTorch's
  * words. `weir top`, which watches a job from outside, and weir.watch, which times it inside, use the same table. */
-#ifndef WEIR_ANALYZE_JOBS_JOB_CAUSES_H
-#define WEIR_ANALYZE_JOBS_JOB_CAUSES_H
+#ifndef WEIR_ANALYZE_CAUSES_JOB_CAUSES_H
+#define WEIR_ANALYZE_CAUSES_JOB_CAUSES_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "analyze/jobs/job_causes.h"
+#include "analyze/causes/job_causes.h"
 
 #include <stdbool.h>
 #include <string.h>
