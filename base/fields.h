@@ -1,5 +1,5 @@
 /* fields.h: tables that map the members of structs to the members of JSON objects. The writer (weir_fields_json) and
- * the log reader (analyze/logs/log_fields.c) share them. */
+ * the log reader (analyze/logs/log_fields_read.c) share them. */
 #ifndef WEIR_BASE_FIELDS_H
 #define WEIR_BASE_FIELDS_H
 

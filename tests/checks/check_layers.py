@@ -15,13 +15,17 @@
    guard is derived from its path (public headers: from its name). Functions have at most 60 lines, files at most 600
    (tests: 1000). Every source file is in a CMake list. A folder has at most 25 .c files (except bench and tests).
 6. Names in comments exist: weir_* and WEIR_* in code, a string or a CMake file; other words with an underscore, and
-   name(), there, in a script or as the name of a file. FOREIGN lists other projects' names.
+   name(), there, in a script or as the name of a file. FOREIGN lists other projects' names. Paths in comments, of
+   Python and shell too, exist from the root or end the path of a file; a path with a name in capitals is a pattern.
+   FOREIGN_PATHS lists others.
 """
 import glob
+import io
 import os
 import re
 import sys
 import tempfile
+import tokenize
 
 LAYERS = {"base": 0, "prof": 1, "stages": 1.5, "frame kinds": 1.5, "origin": 1.7, "io": 2, "decoders": 2, "datasets": 2, "pipeline": 3, "analyze": 4, "convert": 4,
           "cli": 5, "python": 5, "extras": 6, "cuda": 9}
@@ -65,6 +69,11 @@ FOREIGN = set("""alloc_sarray astrobench_dual_arm decompress_onepass sep_upsampl
 collect_data compress_data create_dataset hdf5_dataset_file_handler humanoid_amp motion_data_manager motion_loader record_episodes
 record_sim_episodes imitate_episodes vel_forward_diff max_len in_frame cam_high_depth demo_9 demo_10 group_by_input_shape group_by_stack_n
 top_level_events_only key_averages my_kernel load_state_dict start_profiling""".split())
+PATH = re.compile(r"(?<![\w./<>$~*{}-])(?:[\w.-]+/)+[\w.-]*\w\.(?:c|h|cu|cuh|in|py|pyi|sh|md|txt|js|css|html|cmake)(?![\w/*-])")
+# Build folders, names in capitals, and files of other projects.
+FOREIGN_PATHS = re.compile(r"(build|torch|tensorflow|linux)/|([^/]*/)*[A-Z]{3,}(/|\.(?!md))|[^/]*\.net/"
+                           r"|(envs/utils/pkl2hdf5|scripts/csv_to_npz|utils/math|managers/motion_data_manager|humanoid_amp/motions/motion_loader"
+                           r"|policy/ACT/process_data)\.py$")
 GENERATED = {"base/version.h", "base/extras.h"}
 
 SYSTEM = set("""assert ctype complex errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
@@ -94,6 +103,7 @@ class Tree:
         self.third_party = {}
         self.names = set()
         self.commented = []
+        self.commented_paths = []
         self.words = set()
         self.externs = []
         self.defined = {}
@@ -102,6 +112,10 @@ class Tree:
             for folder, _, names in sorted(os.walk(os.path.join(root, top))):
                 folder = os.path.relpath(folder, root)
                 self.files += [(folder, name) for name in sorted(names) if name.endswith((".c", ".h", ".cu", ".cuh", ".h.in"))]
+        self.paths = set()
+        for folder, folders, names in os.walk(root):
+            folders[:] = [name for name in folders if name not in ("build", ".git")]
+            self.paths.update(os.path.relpath(os.path.join(folder, name), root) for name in names)
 
     def fault(self, path, line, text):
         self.faults.append(f"{path}:{line}: {text}" if line else f"{path}: {text}")
@@ -199,14 +213,40 @@ class Tree:
         """Collects names in comments and elsewhere, to compare after reading all files."""
         pattern = re.compile(r'(/\*.*?\*/|//[^\n]*)|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
         for match in pattern.finditer(text):
-            for name in re.findall(NAME, match[1] or ""):
-                self.commented.append((path, text.count("\n", 0, match.start()) + 1, name))
+            if not match[1]:
+                continue
+            line = text.count("\n", 0, match.start()) + 1
+            self.note_paths(path, line, match[1])
+            self.commented += [(path, line, name) for name in re.findall(NAME, match[1])]
             if not FREE.match(path):
-                self.commented += [(path, text.count("\n", 0, match.start()) + 1, name)
-                                   for name in re.findall(PLAIN_NAME, match[1] or "")]
+                self.commented += [(path, line, name) for name in re.findall(PLAIN_NAME, match[1])]
         code = pattern.sub(lambda m: " " if m[1] else m[0], text)
         self.names.update(re.findall(NAME, code))
         self.words.update(re.findall(r"[a-z]\w*", code))
+
+    def note_paths(self, path, line, comment):
+        self.commented_paths += [(path, line + comment.count("\n", 0, found.start()), found[0])
+                                 for found in PATH.finditer(comment)]
+
+    def check_paths(self):
+        """Checks the paths in comments: of the files read before, and of Python and the shell."""
+        for path in sorted(self.paths):
+            if path.endswith((".py", ".pyi", ".sh")) or path.startswith(".ci/"):
+                with open(os.path.join(self.root, path), encoding="utf-8") as f:
+                    text = f.read()
+                if path.endswith((".py", ".pyi")):
+                    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+                        if token.type == tokenize.COMMENT or token.string.startswith('"""'):
+                            self.note_paths(path, token.start[0], token.string)
+                else:
+                    for match in re.finditer(r"(?<!\S)#.*", text):
+                        self.note_paths(path, text.count("\n", 0, match.start()) + 1, match[0])
+        ends = {path.split("/", n)[-1] for path in self.paths for n in range(path.count("/") + 1)} | GENERATED
+        for path, line, name in self.commented_paths:
+            extra = re.match(r"extras/\w+", name)
+            deleted = extra and not os.path.isdir(os.path.join(self.root, extra[0]))
+            if name not in ends and not deleted and not FOREIGN_PATHS.match(name):
+                self.fault(path, line, f"a comment names {name}, which does not exist")
 
     def check_names(self):
         self.words.update(os.path.splitext(name)[0] for _, name in self.files)
@@ -274,6 +314,7 @@ class Tree:
                 self.fault(", ".join(sorted(users)), 0, f"<{header}> may be included by {PAIRS.get(header, 1)} only")
         self.check_build()
         self.check_names()
+        self.check_paths()
         return self.faults
 
 
@@ -289,6 +330,7 @@ def header(path, text=""):
 GOOD = {
     "CMakeLists.txt": "add_library(x low.c pen.c paper.c mid.c store.c keep.c scan.c pass.c act.c top.c)\n",
     **header("base/low.h", "/* exit(1) in a comment */\n"),
+    "tests/tools/low.sh": "true # tools/low.sh, base/low.h; torch/lost.py, FOLDER/lost.txt, ~/lost.txt\necho base/lost.c\n",
     "base/low.c": '#include "base/low.h"\n#include "weir/base.h"\n#include <stdio.h>\nconst char *const text = "printf(stdout)";\n',
     **header("prof/trace/paper.h"),
     "prof/trace/paper.c": '#include "prof/trace/paper.h"\n',
@@ -365,6 +407,9 @@ BAD = [
     ({"io/mid.c": "/* weir_lost: as weir_low_ has it */\nint weir_low_a;\n"}, "io/mid.c:1: a comment names weir_lost"),
     ({"io/mid.c": "/* as mid_lost does */\nint mid_kept;\n"}, "io/mid.c:1: a comment names mid_lost"),
     ({"io/mid.c": "/* lost() frees it */\nint kept;\n"}, "io/mid.c:1: a comment names lost"),
+    ({"io/mid.c": "/* as mid.c does,\n * see io/lost.h */\n"}, "io/mid.c:2: a comment names io/lost.h"),
+    ({"tests/tools/mid.sh": "# docs/LOST.md has more\n"}, "tests/tools/mid.sh:1: a comment names docs/LOST.md"),
+    ({"python/mid.py": 'def mid():\n    """As tools/lost.sh."""\n'}, "python/mid.py:2: a comment names tools/lost.sh"),
     ({**{f"io/many_{i}.c": "int a;\n" for i in range(25)}, "CMakeLists.txt": GOOD["CMakeLists.txt"] +
       " ".join(f"many_{i}.c" for i in range(25)) + "\n"}, "io: 26 .c files"),
 ]

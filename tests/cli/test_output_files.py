@@ -1,6 +1,6 @@
 """Checks that weir's outputs never destroy its inputs: test_output_files.py --tables PROGRAM [--weir PROGRAM]
 
-Uses the option tables (printed by fixtures/option_paths.c), so that no option is missed. Every text option for a file
+Uses the option tables (printed by tools/option_paths.c), so that no option is missed. Every text option for a file
 or folder must be marked as read or written, and an unmarked one must write nothing. Tests every output against every
 input and every other output, by name, symbolic link and hard link, and against FIFOs, devices, folders and a full disk.
 Also tests implicit paths: DST.partial and its contents, lock.mdb, temporary names.

@@ -250,7 +250,7 @@ class Items(unittest.TestCase):
     def test_a_dataset_on_a_server(self):
         if not ready("http"):
             self.skipTest("built without libcurl")
-        sys.path.append(os.path.join(ROOT, "tests", "io"))
+        sys.path.append(os.path.join(ROOT, "tests", "origin"))
         import http_server
         root = self.dataset("v3.0", version="v3.0")
         url = http_server.Server(str(self.work)).url

@@ -1,4 +1,4 @@
-/* Records in CUPTI's binary layout, stored and returned: cuda/cupti_records.c, prof/cupti_read.c. Building needs
+/* Records in CUPTI's binary layout, stored and returned: cuda/cupti_records.c, cuda/cupti_read.c. Building needs
  * CUPTI's headers, but running needs neither a GPU nor CUPTI. */
 #include "cuda/cupti_priv.h"
 

@@ -123,7 +123,7 @@ fi
 mkdir -p "$work/tls" "$work/served"
 "$local_program" synth "$work/served/one" --episodes 3 --steps 8 --size 64x48 >/dev/null
 "$local_program" convert "$work/served/one" "$work/served/one.weir" --to packed >/dev/null
-exec 9> >(exec python3 tests/io/http_server.py "$work/served" "$work/tls" >"$work/url") # ends with this script
+exec 9> >(exec python3 tests/origin/http_server.py "$work/served" "$work/tls" >"$work/url") # ends with this script
 for _ in $(seq 100); do
     [ ! -s "$work/url" ] || break
     sleep 0.1
