@@ -2,11 +2,15 @@
 """Compares the output of commands on recorded inputs with the files in expected/. Usage:
 WEIR_PROGRAM=build/release/weir tests/golden/run.py [--set-exact-output] [CASE...]
 
-cases.txt has one line per case: its name, then the arguments of weir, which runs in inputs/. Each case runs at the
-widths of the head line of its block. {out} is a file that the command writes; its content is part of the output.
+cases.txt has one line per case: its name, then the arguments of weir, which runs in inputs/. "&&" separates several
+commands; the output of the last one counts. NAME = ARGUMENTS defines {NAME}. Each case runs at the widths of the head
+line of its block. {work} is an empty folder, and {out} a file whose content is part of the output. In blocks with the
+word "times", the values of keys that are times are replaced, and other numbers rounded; with "keys", only the paths of
+the JSON's keys remain.
 --set-exact-output writes the expected files anew; read their diff before you commit it."""
 import concurrent.futures
 import difflib
+import json
 import os
 import re
 import shlex
@@ -18,30 +22,65 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 EXPECTED = os.path.join(HERE, "expected")
 
 
+MEASURED = re.compile(r'"(\w*(?:_s|seconds|per_second|index_bytes))": -?[0-9][0-9.e+-]*')
+
+
 def cases():
-    """Yields (name, columns, arguments)."""
-    widths = []
+    """Yields (name, columns, what is replaced, the arguments of each command)."""
+    widths, replaced, common = [], None, {}
     for line in open(os.path.join(HERE, "cases.txt"), encoding="utf-8"):
         line = line.split("#")[0].strip()
         if line.startswith("["):
-            widths = line.strip("[]").split()
+            words = line.strip("[]").split()
+            widths = [w for w in words if w.isdigit()]
+            replaced = next((w for w in words if not w.isdigit()), None)
+        elif re.match(r"\w+ = ", line):
+            name, arguments = line.split(" = ", 1)
+            common["{" + name + "}"] = arguments
         elif line:
+            for key, arguments in common.items():
+                line = line.replace(key, arguments)
             name, arguments = line.split(":", 1)
             for columns in widths:
-                yield (f"{name}.{columns}" if len(widths) > 1 else name), columns, shlex.split(arguments)
+                yield (f"{name}.{columns}" if len(widths) > 1 else name), columns, replaced, arguments.split("&&")
 
 
-def output(program, columns, arguments):
+def keys(value, path, found):
+    """Adds the paths of all members to found, in their order. Objects of a list are merged."""
+    for name, member in value.items() if isinstance(value, dict) else []:
+        found.setdefault(f"{path}.{name}")
+        if name != "others_cores":  # null after a very short run
+            keys(member, f"{path}.{name}", found)
+    for element in value if isinstance(value, list) else []:
+        keys(element, path + "[]", found)
+
+
+def normalise(text, replaced):
+    if replaced == "times":
+        text = MEASURED.sub(r'"\1": N', text)
+        return re.sub(r"-?\d+\.\d{6,}(e-\d+)?", lambda digits: f"{float(digits[0]):.6g}", text)
+    if replaced == "keys" and text.startswith("{"):
+        found = {}
+        keys(json.JSONDecoder().raw_decode(text)[0], "", found)
+        return "".join(path + "\n" for path in found)
+    return text
+
+
+def output(program, columns, replaced, commands):
     with tempfile.TemporaryDirectory() as work:
         out = os.path.join(work, "out.html")
         environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TZ": "UTC", "COLUMNS": columns, "TMPDIR": work,
-                       "HOME": work}
-        done = subprocess.run([program, *(a.replace("{out}", out) for a in arguments)], env=environment, timeout=120,
-                              cwd=os.path.join(HERE, "inputs"), stdin=subprocess.DEVNULL, capture_output=True)
+                       "HOME": work, "WEIR_CUDA_MODULE": "/nonexistent"}
+        for command in commands:
+            arguments = [a.replace("{out}", out).replace("{work}", work) for a in shlex.split(command)]
+            done = subprocess.run([program, *arguments], env=environment, timeout=120, cwd=os.path.join(HERE, "inputs"),
+                                  stdin=subprocess.DEVNULL, capture_output=True)
         parts = [done.stdout.decode(), "".join("stderr: " + line for line in done.stderr.decode().splitlines(True))]
         if os.path.exists(out):
             parts.append(open(out, encoding="utf-8").read())
-        text = "".join(parts).replace(out, "OUT")
+        if replaced == "keys":
+            del parts[1:]
+        text = normalise("".join(parts).replace(out, "OUT").replace(work, "WORK"), replaced)
         if text.startswith("{"):  # JSON: one member per line, for the diff
             text = re.sub(r',(?=["{])', ",\n", text)
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
@@ -50,8 +89,8 @@ def output(program, columns, arguments):
 
 def compare(program, case, write):
     """Returns the difference from the expected file as text."""
-    name, columns, arguments = case
-    got = output(program, columns, arguments)
+    name, columns, replaced, commands = case
+    got = output(program, columns, replaced, commands)
     path = os.path.join(EXPECTED, name + ".txt")
     if write:
         with open(path, "w", encoding="utf-8") as file:
@@ -62,7 +101,7 @@ def compare(program, case, write):
     except FileNotFoundError:
         return f"expected/{name}.txt does not exist; make it with --set-exact-output\n"
     return "".join(difflib.unified_diff(wanted.splitlines(True), got.splitlines(True), f"expected/{name}.txt",
-                                        "weir " + shlex.join(arguments), n=1))
+                                        "weir " + commands[-1].strip(), n=1))
 
 
 def main():
