@@ -116,7 +116,8 @@ static int spawn(pid_t *pid, const struct weir_child_config *config, const int o
     if (rc == 0 && !config->show_stderr)
         rc = posix_spawn_file_actions_adddup2(&actions, errors[1], 2);
     if (rc == 0)
-        rc = posix_spawn(pid, config->program, &actions, NULL, config->argv, environ);
+        rc = posix_spawn(pid, config->program ? config->program : "/proc/self/exe", &actions, NULL, config->argv,
+                         environ);
     posix_spawn_file_actions_destroy(&actions);
     return -rc;
 }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 struct weir_child_config {
-    const char *program; /* path, such as "/proc/self/exe" */
+    const char *program; /* path, or NULL = this program */
     char *const *argv;   /* ends with NULL; not interpreted by a shell */
     double seconds;      /* time limit, after which the child is killed */
     bool show_stderr;    /* the child inherits stderr; otherwise err gets the last line of its stderr */

@@ -3,8 +3,8 @@
 #define WEIR_ANALYZE_TRIALS_TRIAL_H
 
 #include "analyze/logs/log_read.h"
+#include "analyze/trials/child.h"
 
-#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,45 +29,14 @@ struct weir_trial {
 int weir_trial_parse(struct weir_trial *trial, struct weir_log_record *last, const char *text, size_t length,
                      struct weir_err *err);
 
+/* Runs a command that ends with the options of weir_words_add_measured, and parses its output as above. Returns 0,
+ * -EINTR if interrupted, another error of weir_child_run, or an error of weir_trial_parse; *trial is then empty. Can be
+ * called on any thread. */
+int weir_trial_run(struct weir_trial *trial, struct weir_log_record *last, const struct weir_child_config *command,
+                   struct weir_err *err);
+
 /* Returns the stage that limited the trial, or NULL if it is unknown. Sets *part to the fraction of the workers' time
  * that the stage took (for a stage of the consumer, of the loop's time). docs/internals/trials.md explains the rule. */
 const struct weir_report_row *weir_trial_bound(const struct weir_trial *trial, double *part);
-
-/* ---- one measured run ---- */
-
-/* A measured `weir run` in a child process, with its figures and the report for demands and a verdict:
- *
- *     struct weir_measured_run run;
- *     const char *args[] = {"episodes/", "--num-workers", "4", NULL};
- *     const struct weir_measured_run_config config = {.args = args, .seconds = 1, .patience_s = 120};
- *     int rc = weir_measured_run(&run, &config, &err);
- *     if (rc == 0)
- *         weir_demands_make(&demands, weir_measured_report(&run));
- *     weir_measured_run_clear(&run); */
-struct weir_measured_run_config {
-    const char *const *args; /* DATA and options of weir run, except --seconds, --every and --log; ends with NULL */
-    double seconds;          /* duration of the measurement; the child first warms up for at least a fifth of it */
-    double patience_s;       /* time limit of the child, including its start and warm-up */
-    const volatile sig_atomic_t *interrupted; /* if not 0, the child is ended; can be NULL */
-    const char *program;                      /* path of weir, or NULL if this program is weir */
-};
-
-/* Owns the report's memory. Large (tens of KiB). */
-struct weir_measured_run {
-    struct weir_trial trial; /* its round is 0 */
-    struct weir_log_record record_;
-};
-
-/* Runs the child and waits until it ends. Returns 0, -EINTR if interrupted, -ETIMEDOUT, -ECHILD if the child failed
- * (err then contains the last line of its stderr), -EBADMSG if its output is not that of a measured run, or -ENOMEM. On
- * failure, *run is empty. Can be called on any thread. */
-int weir_measured_run(struct weir_measured_run *run, const struct weir_measured_run_config *config,
-                      struct weir_err *err);
-
-/* Returns the report for the measured time. It is borrowed until weir_measured_run_clear. */
-const struct weir_loader_report *weir_measured_report(const struct weir_measured_run *run);
-
-/* Frees the run's memory and empties it. A zeroed struct is accepted. */
-void weir_measured_run_clear(struct weir_measured_run *run);
 
 #endif

@@ -68,7 +68,7 @@ static int run_rounds(struct whatif *w, struct weir_candidate *candidates, const
 {
     struct trials trials = {w, candidates, plans};
     struct weir_rounds_result result;
-    const struct weir_rounds_config config = {.program = w->program,
+    const struct weir_rounds_config config = {.program = w->config->program,
                                               .rounds_min = how->rounds,
                                               .rounds_max = how->rounds,
                                               .close = WEIR_CLOSE,
@@ -331,14 +331,13 @@ int weir_whatif_run(struct weir_whatif *found, const struct weir_whatif_config *
         return weir_err_set(err, -ENOMEM, "out of memory");
     w->config = config;
     w->found = found;
-    w->program = config->program ? config->program : "/proc/self/exe";
     w->begin_ns = weir_clock_monotonic_ns();
     w->end_ns = w->begin_ns + (uint64_t)(config->max_minutes * 60e9);
     w->base = (struct whatif_plan){.run = config->run, .data = config->data};
     int rc = experiment(w, err);
     if (rc == 0)
         whatif_judge(w);
-    weir_measured_run_clear(&w->first);
+    weir_log_record_clear(&w->first);
     whatif_remove_copies(w);
     free(w);
     return rc;

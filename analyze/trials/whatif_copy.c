@@ -57,7 +57,7 @@ static int convert(struct whatif *w, const char *path, const struct weir_copy_sp
     if (words.failed)
         return weir_err_set(err, -ENOMEM, "out of memory");
     struct weir_child child = {0};
-    const struct weir_child_config config = {.program = w->program,
+    const struct weir_child_config config = {.program = w->config->program,
                                              .argv = words.argv,
                                              .seconds = fmin(PATIENCE_S, fmax(whatif_seconds_left(w) / 4, 1)),
                                              .interrupted = w->config->interrupted};

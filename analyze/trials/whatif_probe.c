@@ -27,57 +27,57 @@ double whatif_probe_seconds(const struct whatif *w)
     return PROBE_S * scale(w);
 }
 
-/* Measures a plan. The caller clears run, also after an error. */
-static int measure(struct whatif *w, struct weir_measured_run *run, const struct whatif_plan *plan, double seconds,
-                   double *took_s, struct weir_err *err)
+/* Measures a plan. The caller clears record, also after an error. */
+static int measure(struct whatif *w, struct weir_trial *trial, struct weir_log_record *record,
+                   const struct whatif_plan *plan, double seconds, double *took_s, struct weir_err *err)
 {
     struct weir_words words = {0};
     weir_run_words(&words, &plan->run, plan->data);
+    weir_words_add_measured(&words, seconds);
     if (words.failed)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    const struct weir_measured_run_config config = {.args = (const char *const *)words.argv + 2,
-                                                    .seconds = seconds,
-                                                    .patience_s = PATIENCE_S,
-                                                    .program = w->program,
-                                                    .interrupted = w->config->interrupted};
+    const struct weir_child_config command = {.program = w->config->program,
+                                              .argv = words.argv,
+                                              .seconds = PATIENCE_S,
+                                              .interrupted = w->config->interrupted};
     uint64_t begin_ns = weir_clock_monotonic_ns();
     whatif_set_cpus(plan->cpus);
-    int rc = weir_measured_run(run, &config, err);
+    int rc = weir_trial_run(trial, record, &command, err);
     whatif_set_cpus(0);
     *took_s = (double)(weir_clock_monotonic_ns() - begin_ns) / 1e9;
     weir_words_free(&words);
     return rc;
 }
 
-static void learn(struct whatif_probe *probe, const struct weir_measured_run *run, double took_s,
-                  const struct weir_model_facts *facts)
+static void learn(struct whatif_probe *probe, const struct weir_trial *trial, const struct weir_loader_report *report,
+                  double took_s, const struct weir_model_facts *facts)
 {
     const struct weir_model_facts handover = {.handover_s = facts->handover_s};
-    const struct weir_loader_report *report = weir_measured_report(run);
     weir_demands_make(&probe->demands, report);
     weir_model_make(&probe->model, &probe->demands, report, &handover);
     probe->known = probe->model.known;
     probe->setup = report->setup;
     probe->cpu_s = worker_cpu_s(&probe->demands);
-    probe->data_wait = run->trial.measured.data_wait_fraction;
-    probe->others = run->trial.others_cores;
-    probe->start_s = fmax(took_s - 1.2 * run->trial.measured.seconds, 0.05);
+    probe->data_wait = trial->measured.data_wait_fraction;
+    probe->others = trial->others_cores;
+    probe->start_s = fmax(took_s - 1.2 * trial->measured.seconds, 0.05);
     if (!probe->known)
         snprintf(probe->why, sizeof probe->why, "a run had too few batches; use a smaller --batch-size or more data");
 }
 
-/* Measures a plan and fills in the probe. The caller clears run. */
-static int probe_into(struct whatif *w, struct weir_measured_run *run, struct whatif_probe *probe,
+/* Measures a plan and fills in the probe. The caller clears record. */
+static int probe_into(struct whatif *w, struct weir_log_record *record, struct whatif_probe *probe,
                       const struct whatif_plan *plan, double seconds)
 {
     struct weir_err err = WEIR_ERR_NONE;
+    struct weir_trial trial;
     double took_s = 0;
     *probe = (struct whatif_probe){.known = false};
-    int rc = measure(w, run, plan, seconds, &took_s, &err);
+    int rc = measure(w, &trial, record, plan, seconds, &took_s, &err);
     probe->cpus = plan->cpus;
     whatif_count_trial(w);
     if (rc == 0)
-        learn(probe, run, took_s, &w->facts);
+        learn(probe, &trial, &record->report, took_s, &w->facts);
     else
         snprintf(probe->why, sizeof probe->why, "%s", whatif_error_of(err.text));
     return rc == -EINTR ? rc : 0;
@@ -85,13 +85,13 @@ static int probe_into(struct whatif *w, struct weir_measured_run *run, struct wh
 
 int whatif_probe(struct whatif *w, struct whatif_probe *probe, const struct whatif_plan *plan, double seconds)
 {
-    struct weir_measured_run *run = calloc(1, sizeof *run);
+    struct weir_log_record *record = calloc(1, sizeof *record);
     *probe = (struct whatif_probe){.why = "out of memory"};
-    if (!run)
+    if (!record)
         return 0;
-    int rc = probe_into(w, run, probe, plan, seconds);
-    weir_measured_run_clear(run);
-    free(run);
+    int rc = probe_into(w, record, probe, plan, seconds);
+    weir_log_record_clear(record);
+    free(record);
     return rc;
 }
 
@@ -119,7 +119,7 @@ double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *prob
 
 struct first_run {
     struct whatif_probe probe;
-    struct weir_measured_run *run; /* w->first, or owned */
+    struct weir_log_record *record; /* w->first, or owned */
 };
 
 static int by_rate(const void *a, const void *b)
@@ -233,7 +233,7 @@ static double more_workers(const struct whatif *w)
 
 void whatif_judge(struct whatif *w)
 {
-    const struct weir_loader_report *report = weir_measured_report(&w->first);
+    const struct weir_loader_report *report = &w->first.report;
     struct weir_verdict verdict;
     const struct weir_verdict_facts facts = {
         .cpu_growth =
@@ -277,7 +277,7 @@ static int measure_all(struct whatif *w, struct first_run **runs, struct weir_er
     int n = NOW_RUNS;
     for (int i = 0; i < n; i++) {
         double seconds = i == 0 ? seconds_of(w) : fmin(seconds_of(w), NOW_S) * scale(w);
-        int rc = probe_into(w, runs[i]->run, &runs[i]->probe, &w->base, seconds);
+        int rc = probe_into(w, runs[i]->record, &runs[i]->probe, &w->base, seconds);
         if (rc < 0)
             return rc;
         if (!runs[i]->probe.known)
@@ -287,7 +287,7 @@ static int measure_all(struct whatif *w, struct first_run **runs, struct weir_er
     }
     qsort(runs, (size_t)n, sizeof *runs, by_rate);
     const struct first_run *middle = runs[n / 2];
-    const struct weir_loader_report *report = weir_measured_report(middle->run);
+    const struct weir_loader_report *report = &middle->record->report;
     w->now = middle->probe;
     struct whatif_plan full = without_step(w, w->now.setup.workers);
     int rc = w->slow_start ? 0 : measure_growth(w);
@@ -309,8 +309,8 @@ int whatif_measure_now(struct whatif *w, struct weir_err *err)
     for (int i = 0; i < NOW_RUNS && rc == 0; i++) {
         runs[i] = calloc(1, sizeof **runs);
         if (runs[i])
-            runs[i]->run = i == 0 ? &w->first : calloc(1, sizeof w->first);
-        rc = runs[i] && runs[i]->run ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+            runs[i]->record = i == 0 ? &w->first : calloc(1, sizeof w->first);
+        rc = runs[i] && runs[i]->record ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
     }
     if (rc == 0) {
         double cached;
@@ -320,9 +320,9 @@ int whatif_measure_now(struct whatif *w, struct weir_err *err)
         rc = measure_all(w, runs, err);
     }
     for (int i = 0; i < NOW_RUNS; i++) {
-        if (runs[i] && runs[i]->run && runs[i]->run != &w->first) {
-            weir_measured_run_clear(runs[i]->run);
-            free(runs[i]->run);
+        if (runs[i] && runs[i]->record && runs[i]->record != &w->first) {
+            weir_log_record_clear(runs[i]->record);
+            free(runs[i]->record);
         }
         free(runs[i]);
     }

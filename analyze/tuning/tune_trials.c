@@ -61,15 +61,15 @@ static int number_of(const char *const *names, int n, const char *name)
     return WEIR_TUNE_AUTO;
 }
 
+/* Fills in the figures that are not the trial's own. */
 static void fill(struct weir_tune_figures *figures, const struct weir_tune_space *space,
-                 const struct weir_measured_run *run)
+                 const struct weir_loader_report *report)
 {
-    const struct weir_report_setup *setup = &weir_measured_report(run)->setup;
+    const struct weir_report_setup *setup = &report->setup;
     double frame = weir_setup_image_bytes(setup);
-    figures->trial = run->trial;
-    weir_demands_make(&figures->demands, weir_measured_report(run));
-    figures->engine = number_of(space->engines, space->n_engines, run->trial.used.io);
-    figures->decoder = number_of(space->decoders, space->n_decoders, run->trial.used.decoder);
+    weir_demands_make(&figures->demands, report);
+    figures->engine = number_of(space->engines, space->n_engines, figures->trial.used.io);
+    figures->decoder = number_of(space->decoders, space->n_decoders, figures->trial.used.decoder);
     figures->slot_bytes = frame * setup->batch_size * setup->images_per_sample;
     figures->worker_bytes = WORKER_BYTES + 3.0 * setup->width * setup->height;
     figures->frames_bytes = (double)setup->frames_bytes;
@@ -95,27 +95,24 @@ static int try_setting(struct weir_tune_trials *trials, const struct weir_words 
                        const struct weir_tune_setting *setting, struct weir_tune_figures *figures, struct weir_err *err)
 {
     const struct weir_tune_config *c = trials->config;
-    struct weir_measured_run *run = calloc(1, sizeof *run);
-    if (!run || args->failed) {
-        free(run);
+    struct weir_log_record *record = calloc(1, sizeof *record);
+    if (!record || args->failed) {
+        free(record);
         return weir_err_set(err, -ENOMEM, "out of memory");
     }
-    const struct weir_measured_run_config config = {.args = (const char *const *)args->argv,
-                                                    .seconds = trials->seconds,
-                                                    .patience_s = PATIENCE_S + 20 * trials->seconds,
-                                                    .interrupted = c->interrupted,
-                                                    .program = c->program};
-    int rc = weir_measured_run(run, &config, err);
-    if (*c->interrupted)
-        rc = -EINTR;
+    const struct weir_child_config command = {.program = c->program,
+                                              .argv = args->argv,
+                                              .seconds = PATIENCE_S + 20 * trials->seconds,
+                                              .interrupted = c->interrupted};
+    int rc = weir_trial_run(&figures->trial, record, &command, err);
     if (rc == 0) {
-        fill(figures, &trials->tune.space, run);
-        lengthen(trials, weir_measured_report(run));
+        fill(figures, &trials->tune.space, &record->report);
+        lengthen(trials, &record->report);
     }
     if (rc != -EINTR && c->trial)
-        c->trial(c->user, setting, &run->trial, rc < 0 ? err->text : NULL);
-    weir_measured_run_clear(run);
-    free(run);
+        c->trial(c->user, setting, &figures->trial, rc < 0 ? err->text : NULL);
+    weir_log_record_clear(record);
+    free(record);
     return rc;
 }
 
@@ -127,9 +124,12 @@ static int measure(void *user, const struct weir_tune_setting *setting, struct w
     struct weir_words args = {0};
     if (weir_clock_monotonic_ns() >= c->end_ns)
         return -ETIME;
+    weir_words_add(&args, "weir");
+    weir_words_add(&args, "run");
     weir_words_add(&args, c->data);
     weir_words_add_all(&args, (const char *const *)c->options->argv);
     weir_tune_setting_options(&trials->tune.space, setting, add_word, &args);
+    weir_words_add_measured(&args, trials->seconds);
     int rc = try_setting(trials, &args, setting, figures, err);
     weir_words_free(&args);
     return rc;

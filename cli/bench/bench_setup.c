@@ -253,8 +253,7 @@ static int convert(struct bench_setup *setup, const struct wanted *w, double sec
     if (words.failed)
         return weir_err_set(err, -ENOMEM, "out of memory");
     struct weir_child child = {0};
-    const struct weir_child_config config = {
-        .program = "/proc/self/exe", .argv = words.argv, .seconds = seconds, .interrupted = setup->interrupted};
+    const struct weir_child_config config = {.argv = words.argv, .seconds = seconds, .interrupted = setup->interrupted};
     fprintf(stderr, "converting to %s: %s\n", w->spec.name, w->path);
     int rc = weir_child_run(&child, &config, err);
     weir_child_free(&child);

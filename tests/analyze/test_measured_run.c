@@ -1,5 +1,6 @@
 /* A measured run in its own process, over real files: its figures and its report. */
 #include "analyze/trials/trial.h"
+#include "analyze/trials/words.h"
 #include "analyze/verdict/verdict.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -11,21 +12,23 @@
 
 TestSuite(measured_run, .init = fixture_open, .fini = fixture_close);
 
-static struct weir_measured_run measured; /* too large for the stack */
+static struct weir_trial trial;
+static struct weir_log_record record; /* too large for the stack */
 
 static int measure(const char *data, const char *const *options, volatile sig_atomic_t *interrupted,
                    struct weir_err *err)
 {
-    const char *args[16] = {data};
-    for (int n = 1; options && options[n - 1]; n++)
-        args[n] = options[n - 1];
-    const struct weir_measured_run_config config = {.args = args,
-                                                    .seconds = 0.05,
-                                                    .patience_s = 120,
-                                                    .interrupted = interrupted,
-                                                    .program = getenv("WEIR_PROGRAM")};
+    const char *const begin[] = {"weir", "run", data, NULL};
+    struct weir_words words = {0};
+    weir_words_add_all(&words, begin);
+    weir_words_add_all(&words, options);
+    weir_words_add_measured(&words, 0.05);
+    const struct weir_child_config command = {
+        .program = getenv("WEIR_PROGRAM"), .argv = words.argv, .seconds = 120, .interrupted = interrupted};
     *err = WEIR_ERR_NONE;
-    return weir_measured_run(&measured, &config, err);
+    int rc = weir_trial_run(&trial, &record, &command, err);
+    weir_words_free(&words);
+    return rc;
 }
 
 Test(measured_run, figures_and_report_are_of_the_same_seconds)
@@ -36,30 +39,27 @@ Test(measured_run, figures_and_report_are_of_the_same_seconds)
     struct weir_verdict verdict;
     struct weir_err err;
     cr_assert_eq(measure(data, options, NULL, &err), 0, "%s", err.text);
-    const struct weir_loader_report *report = weir_measured_report(&measured);
+    const struct weir_loader_report *report = &record.report;
     cr_assert(report->final && report->prof.n_workers == 2 && report->setup.batch_size == 4);
-    cr_assert(measured.trial.measured.images > 0 && measured.trial.measured.seconds >= 0.05 &&
-              measured.trial.used.workers == 2);
+    cr_assert(trial.measured.images > 0 && trial.measured.seconds >= 0.05 && trial.used.workers == 2);
     weir_demands_make(&demands, report);
     cr_assert(demands.known && demands.workers == 2 && demands.bound_rate > 0);
-    cr_expect(fabs(report->cpu_s - measured.trial.cpu_s) < 1e-6, "%g %g", report->cpu_s, measured.trial.cpu_s);
+    cr_expect(fabs(report->cpu_s - trial.cpu_s) < 1e-6, "%g %g", report->cpu_s, trial.cpu_s);
     weir_verdict_make(&verdict, report, NULL);
     cr_expect(verdict.n_causes > 0);
-    weir_measured_run_clear(&measured);
-    weir_measured_run_clear(&measured); /* clearing twice is safe */
+    weir_log_record_clear(&record);
+    weir_log_record_clear(&record); /* clearing twice is safe */
 }
 
 Test(measured_run, passes_any_number_of_arguments)
 {
     enum { MANY = 300 };
-    const char *args[MANY + 1] = {fixture_synth("many", "act-jpeg", 2, 30, 64, 48, "top")};
-    for (int i = 1; i < MANY; i++)
-        args[i] = "--allow-ragged";
-    const struct weir_measured_run_config many = {
-        .args = args, .seconds = 0.05, .patience_s = 120, .program = getenv("WEIR_PROGRAM")};
-    struct weir_err err = WEIR_ERR_NONE;
-    cr_assert_eq(weir_measured_run(&measured, &many, &err), 0, "%s", err.text);
-    weir_measured_run_clear(&measured);
+    const char *options[MANY + 1] = {NULL}, *data = fixture_synth("many", "act-jpeg", 2, 30, 64, 48, "top");
+    for (int i = 0; i < MANY; i++)
+        options[i] = "--allow-ragged";
+    struct weir_err err;
+    cr_assert_eq(measure(data, options, NULL, &err), 0, "%s", err.text);
+    weir_log_record_clear(&record);
 }
 
 Test(measured_run, failures_have_a_line)
@@ -69,7 +69,7 @@ Test(measured_run, failures_have_a_line)
     struct weir_err err;
     cr_assert_eq(measure("/not/there", NULL, NULL, &err), -ECHILD);
     cr_expect(strstr(err.text, "/not/there"), "%s", err.text);
-    cr_assert(measured.trial.measured.images == 0 && measured.record_.parsed_ == NULL, "the measured run is not empty");
+    cr_assert(trial.measured.images == 0 && record.parsed_ == NULL, "a failed trial has figures");
     cr_assert_eq(measure("/not/there", unknown, NULL, &err), -ECHILD);
     cr_assert_eq(measure("/not/there", NULL, &interrupted, &err), -EINTR);
     cr_expect_str_eq(err.text, "interrupted");
