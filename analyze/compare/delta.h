@@ -6,7 +6,7 @@
 #ifndef WEIR_ANALYZE_COMPARE_DELTA_H
 #define WEIR_ANALYZE_COMPARE_DELTA_H
 
-#include "analyze/trials/interval.h"
+#include "analyze/trials/rounds.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -49,7 +49,7 @@ static void say(struct text *text, const char *format, ...)
 static enum weir_relation relation(const struct weir_candidate *candidate, const struct weir_candidate *other,
                                    struct weir_interval *ratio)
 {
-    weir_candidate_ratio(candidate, other, ratio);
+    weir_candidate_ratio(candidate, other, 1, ratio);
     return ratio->n < ROUNDS_LEAST ? WEIR_UNKNOWN : weir_relation_of(ratio);
 }
 
@@ -424,7 +424,7 @@ static void advise_next(struct text *text, const struct weir_grid *grid, const s
         causes[i].why + 1, stage->name, 100 * part, stage->side == WEIR_SIDE_WORKER ? "workers'" : "loop's");
     if (candidate->limit_candidate >= 0) {
         struct weir_interval of_limit;
-        weir_candidate_ratio(candidate, &grid->candidates[candidate->limit_candidate], &of_limit);
+        weir_candidate_ratio(candidate, &grid->candidates[candidate->limit_candidate], 1, &of_limit);
         if (of_limit.n > 0 && of_limit.median <= 1 + WEIR_CLOSE) /* more is noise */
             say(text, "; %.0f %% of the rate without reading", 100 * of_limit.median);
     }

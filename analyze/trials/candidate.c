@@ -8,6 +8,22 @@
 
 static const double WIDE = 0.10; /* max distance of an interval's ends from 1 that proves equality */
 
+int weir_candidate_trial(struct weir_candidate *candidate, int round, const struct weir_child_config *command)
+{
+    struct weir_child_config own = *command;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_trial trial;
+    own.argv = candidate->argv;
+    int rc = weir_trial_run(&trial, NULL, &own, &err);
+    trial.round = round;
+    if (rc == 0)
+        return weir_candidate_add(candidate, &trial);
+    if (rc == -EINTR)
+        return rc;
+    snprintf(candidate->why, sizeof candidate->why, "%s", err.text);
+    return 0;
+}
+
 int weir_candidate_add(struct weir_candidate *candidate, const struct weir_trial *trial)
 {
     if (!weir_grow(&candidate->trials, (size_t)candidate->n_trials, sizeof *candidate->trials))
@@ -92,20 +108,32 @@ double weir_candidate_median(const struct weir_candidate *candidate, weir_trial_
     return interval.n > 0 ? interval.median : -1;
 }
 
-void weir_candidate_ratio(const struct weir_candidate *candidate, const struct weir_candidate *other,
+/* Returns the mean images/s of the candidates in a round; 0 = not all of them have a trial in it. */
+static double rate_in_round(const struct weir_candidate *candidates, int n, int round)
+{
+    double sum = 0;
+    for (int c = 0; c < n; c++) {
+        int i = 0;
+        while (i < candidates[c].n_trials && candidates[c].trials[i].round != round)
+            i++;
+        if (i == candidates[c].n_trials || round < 1)
+            return 0;
+        sum += candidates[c].trials[i].measured.images_per_s;
+    }
+    return sum / n;
+}
+
+void weir_candidate_ratio(const struct weir_candidate *candidate, const struct weir_candidate *others, int n,
                           struct weir_interval *ratio)
 {
     double values[WEIR_INTERVAL_MAX];
-    int n = 0, j = 0;
-    for (int i = 0; i < candidate->n_trials && n < WEIR_INTERVAL_MAX; i++) {
-        while (j < other->n_trials && other->trials[j].round < candidate->trials[i].round)
-            j++;
-        if (j == other->n_trials || other->trials[j].round != candidate->trials[i].round)
-            continue;
-        if (other->trials[j].measured.images_per_s > 0)
-            values[n++] = candidate->trials[i].measured.images_per_s / other->trials[j].measured.images_per_s;
+    int count = 0;
+    for (int i = 0; i < candidate->n_trials && count < WEIR_INTERVAL_MAX; i++) {
+        double rate = rate_in_round(others, n, candidate->trials[i].round);
+        if (rate > 0)
+            values[count++] = candidate->trials[i].measured.images_per_s / rate;
     }
-    weir_interval_of(values, n, ratio);
+    weir_interval_of(values, count, ratio);
 }
 
 enum weir_relation weir_relation_of(const struct weir_interval *ratio)
@@ -124,6 +152,18 @@ enum weir_relation weir_relation_of(const struct weir_interval *ratio)
 bool weir_relation_is_tie(enum weir_relation relation)
 {
     return relation == WEIR_SAME || relation == WEIR_UNSURE;
+}
+
+int weir_candidates_not_converged(const struct weir_candidate *candidates, int n, int trials_min)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        struct weir_interval rate;
+        weir_candidate_interval(&candidates[i], weir_trial_images_per_s, &rate);
+        count +=
+            !*candidates[i].why && (candidates[i].n_trials < trials_min || !weir_interval_converged(&rate, WEIR_CLOSE));
+    }
+    return count;
 }
 
 const struct weir_trial *weir_candidate_typical(const struct weir_candidate *candidate)

@@ -2,11 +2,8 @@
 #ifndef WEIR_ANALYZE_TRIALS_CANDIDATE_H
 #define WEIR_ANALYZE_TRIALS_CANDIDATE_H
 
-#include "analyze/trials/interval.h"
+#include "analyze/trials/rounds.h"
 #include "analyze/trials/trial.h"
-
-#include <stdbool.h>
-#include <stddef.h>
 
 /* Values of the options that a grid varies, as command-line arguments or "auto". */
 struct weir_candidate_settings {
@@ -26,6 +23,9 @@ struct weir_candidate {
     char why[1024]; /* reason why a trial failed, after which no more follow; otherwise empty */
 };
 
+/* Runs argv as the candidate's trial in a round. command: everything else about the child. Appends the trial, or sets
+ * why if it failed. Returns 0, -EINTR if interrupted, or -ENOMEM. */
+int weir_candidate_trial(struct weir_candidate *candidate, int round, const struct weir_child_config *command);
 /* Appends a copy of the trial. Returns 0 or -ENOMEM. */
 int weir_candidate_add(struct weir_candidate *candidate, const struct weir_trial *trial);
 void weir_candidate_free(struct weir_candidate *candidate);
@@ -41,9 +41,9 @@ void weir_candidate_interval(const struct weir_candidate *candidate, weir_trial_
                              struct weir_interval *interval);
 /* Returns the median of a figure, or -1 if it is unknown. */
 double weir_candidate_median(const struct weir_candidate *candidate, weir_trial_figure *figure);
-/* Computes the interval of the ratio of images/s. Uses only rounds in which both candidates have a trial, because a
- * temporary slowdown of the machine then affects both. */
-void weir_candidate_ratio(const struct weir_candidate *candidate, const struct weir_candidate *other,
+/* Computes the interval of the ratio of images/s to the mean of n other candidates. Uses only rounds in which all of
+ * them have a trial, because a temporary slowdown of the machine then affects all. */
+void weir_candidate_ratio(const struct weir_candidate *candidate, const struct weir_candidate *others, int n,
                           struct weir_interval *ratio);
 
 /* How two candidates compare, judging by the interval of their ratio. */
@@ -60,6 +60,10 @@ enum weir_relation weir_relation_of(const struct weir_interval *ratio);
 bool weir_relation_is_tie(enum weir_relation relation);
 /* Max relative difference of rates that count as equal, and max half-width of an interval that has converged. */
 #define WEIR_CLOSE 0.03
+
+/* Returns the number of candidates without a failure that have fewer trials than trials_min, or whose interval of
+ * images/s has not converged. */
+int weir_candidates_not_converged(const struct weir_candidate *candidates, int n, int trials_min);
 
 /* Returns the trial whose images/s are nearest to the median, or NULL if there are no trials. Tables show its stages.
  */

@@ -1,90 +1,108 @@
 #include "analyze/trials/rounds.h"
-#include "analyze/trials/child.h"
 #include "weir/base.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-static bool converged(const struct weir_candidate *candidate, const struct weir_rounds_config *config)
+/* ---- rounds ---- */
+
+static bool takes_part(const struct weir_rounds_config *config, int candidate)
 {
-    struct weir_interval interval;
-    weir_candidate_interval(candidate, weir_trial_images_per_s, &interval);
-    return *candidate->why ||
-           (candidate->n_trials >= config->rounds_min && weir_interval_converged(&interval, config->close));
+    return !config->takes_part || config->takes_part(config->user, candidate);
 }
 
-static int count_not_converged(const struct weir_candidate *candidates, int n, const struct weir_rounds_config *config)
+/* Returns the candidate that begins the round. */
+static int first_of(const struct weir_rounds_config *config, int round)
 {
-    int not_converged = 0;
-    for (int i = 0; i < n; i++)
-        not_converged += !converged(&candidates[i], config);
-    return not_converged;
+    int n = 0, first = 0;
+    for (int i = 0; i < config->n; i++)
+        n += takes_part(config, i);
+    int skipped = n > 0 ? (round - 1) % n : 0;
+    while (n > 0 && (!takes_part(config, first) || skipped-- > 0))
+        first++;
+    return first;
 }
 
-/* Runs one trial. Returns 0, -EINTR or -ENOMEM. Errors of the child are stored in candidate->why. */
-static int run_trial(struct weir_candidate *candidate, int round, const struct weir_rounds_config *config)
+static int run_round(const struct weir_rounds_config *config, int round)
 {
-    struct weir_child child = {0};
-    struct weir_err err = WEIR_ERR_NONE;
-    struct weir_trial trial;
-    const struct weir_child_config command = {.program = config->program,
-                                              .argv = candidate->argv,
-                                              .seconds = config->trial_s,
-                                              .interrupted = config->interrupted};
-    int rc = config->prepare ? config->prepare(config->user, candidate, &err) : 0;
-    if (rc == 0)
-        rc = weir_child_run(&child, &command, &err);
-    if (rc == 0)
-        rc = weir_trial_parse(&trial, NULL, child.output, child.length, &err);
-    weir_child_free(&child);
-    if (config->interrupted && *config->interrupted) /* Ctrl-C also reached the child, which has ended early */
-        return -EINTR;
-    trial.round = round;
-    if (rc < 0)
-        snprintf(candidate->why, sizeof candidate->why, "%s", err.text);
-    else if (weir_candidate_add(candidate, &trial) < 0)
-        return -ENOMEM;
-    return 0;
-}
-
-static int take_round(struct weir_candidate *candidates, int n, int round, const struct weir_rounds_config *config)
-{
-    for (int i = 0; i < n; i++) {
-        struct weir_candidate *candidate = &candidates[(i + round) % n];
-        if (*candidate->why)
+    int first = first_of(config, round), rc = 0;
+    for (int i = 0; i < config->n && rc == 0; i++) {
+        int candidate = (first + i) % config->n;
+        if (!takes_part(config, candidate))
             continue;
         if (config->interrupted && *config->interrupted)
             return -EINTR;
-        if (weir_clock_monotonic_ns() >= config->end_ns)
+        if (config->end_ns > 0 && weir_clock_monotonic_ns() >= config->end_ns)
             return -ETIME;
-        int rc = run_trial(candidate, round, config);
-        if (rc < 0)
-            return rc;
-        if (config->done)
-            config->done(config->user, candidate, round, i, n);
+        rc = config->trial(config->user, candidate, round, i);
     }
-    return 0;
+    return rc;
 }
 
-int weir_rounds_run(struct weir_candidate *candidates, int n, const struct weir_rounds_config *config,
-                    struct weir_rounds_result *result)
+int weir_rounds_run(const struct weir_rounds_config *config)
 {
     int rc = 0;
-    *result = (struct weir_rounds_result){.end = WEIR_ROUNDS_ROUNDS};
-    while (n > 0 && rc == 0 && result->rounds < config->rounds_max) {
-        rc = take_round(candidates, n, result->rounds, config);
-        if (rc < 0)
-            break;
-        result->rounds++;
-        if (result->rounds >= config->rounds_min && count_not_converged(candidates, n, config) == 0)
+    for (int round = 1; config->n > 0 && round <= config->rounds_max && rc == 0; round++) {
+        rc = run_round(config, round);
+        if (rc == 0 && config->is_decided && config->is_decided(config->user, round))
             break;
     }
-    result->not_converged = count_not_converged(candidates, n, config);
-    if (rc == -ETIME)
-        result->end = WEIR_ROUNDS_TIME;
-    else if (rc == -EINTR)
-        result->end = WEIR_ROUNDS_INTERRUPTED;
-    else if (result->not_converged == 0)
-        result->end = WEIR_ROUNDS_CONVERGED;
-    return rc == -ENOMEM ? rc : 0;
+    return rc;
+}
+
+/* ---- intervals ---- */
+
+static const double LEVEL = 0.925;
+
+static int by_value(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* Returns the largest k for which the interval from the k-th smallest to the k-th largest value has a probability of at
+ * least LEVEL, or 1 if none exists. */
+static int rank_of(int n, double *probability)
+{
+    double tail = 0, term = exp2(-n); /* P(exactly i heads), for i = 0 at first; underflows to 0 only for n > 1074 */
+    int k = 1;
+    *probability = 1 - 2 * term;
+    for (int i = 0; i < n / 2; i++) {
+        tail += term;
+        if (1 - 2 * tail < LEVEL)
+            break;
+        k = i + 1;
+        *probability = 1 - 2 * tail;
+        term *= (double)(n - i) / (i + 1);
+    }
+    return k;
+}
+
+void weir_interval_of(const double *values, int n, struct weir_interval *interval)
+{
+    double sorted[WEIR_INTERVAL_MAX];
+    int count = 0;
+    memset(interval, 0, sizeof *interval);
+    for (int i = 0; i < n && count < WEIR_INTERVAL_MAX; i++)
+        if (isfinite(values[i]))
+            sorted[count++] = values[i];
+    if (count == 0)
+        return;
+    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    int k = rank_of(count, &interval->probability);
+    interval->n = count;
+    interval->median = count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+    interval->low = sorted[k - 1];
+    interval->high = sorted[count - k];
+    interval->least = sorted[0];
+    interval->most = sorted[count - 1];
+}
+
+bool weir_interval_converged(const struct weir_interval *interval, double fraction)
+{
+    double room = fraction * fabs(interval->median);
+    return interval->n >= WEIR_INTERVAL_LEAST && interval->high - interval->median <= room &&
+           interval->median - interval->low <= room;
 }

@@ -11,7 +11,7 @@
 enum { WEIR_TRIAL_STAGES = 32 };
 
 struct weir_trial {
-    int round; /* counts from 0 */
+    int round; /* counts from 1; otherwise the trial is not part of a round */
     struct weir_log_used used;
     struct weir_measured_line measured;
     double wait_p99_s;     /* 99th percentile of the consumer's waits for a batch; -1 = none */

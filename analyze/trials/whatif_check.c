@@ -1,6 +1,6 @@
 /* The experiment: measures the base run and probes, then runs trials in rounds, first of the ladder and then of changes
  * alongside the base run. */
-#include "analyze/trials/rounds.h"
+#include "analyze/trials/candidate.h"
 #include "analyze/trials/whatif_priv.h"
 #include "base/text.h"
 #include "weir/base.h"
@@ -27,31 +27,33 @@ struct pace {
 
 struct trials {
     struct whatif *w;
-    const struct weir_candidate *candidates;
+    struct weir_candidate *candidates;
     const struct whatif_plan *const *plans;
+    double patience_s; /* time limit of a trial */
 };
 
-static int prepare(void *user, const struct weir_candidate *candidate, struct weir_err *err)
+static int trial(void *user, int number, int round, int position)
 {
     const struct trials *trials = user;
-    const struct whatif_plan *plan = trials->plans[candidate - trials->candidates];
+    const struct weir_whatif_config *config = trials->w->config;
+    const struct whatif_plan *plan = trials->plans[number];
+    const struct weir_child_config command = {
+        .program = config->program, .seconds = trials->patience_s, .interrupted = config->interrupted};
     double cached;
-    (void)err;
-    if (!plan->run.loader.cold && plan->data == trials->w->config->data)
-        weir_copy_warm(trials->w->config->files, &cached, NULL); /* files that cannot be read stay cold */
+    (void)position;
+    if (!plan->run.loader.cold && plan->data == config->data)
+        weir_copy_warm(config->files, &cached, NULL); /* files that cannot be read stay cold */
     whatif_set_cpus(plan->cpus);
-    return 0;
+    int rc = weir_candidate_trial(&trials->candidates[number], round, &command);
+    whatif_set_cpus(0);
+    if (rc == 0)
+        whatif_count_trial(trials->w);
+    return rc;
 }
 
-static void done(void *user, const struct weir_candidate *candidate, int round, int trial, int of)
+static bool takes_part(void *user, int number)
 {
-    const struct trials *trials = user;
-    (void)candidate;
-    (void)round;
-    (void)trial;
-    (void)of;
-    whatif_set_cpus(0);
-    whatif_count_trial(trials->w);
+    return !*((const struct trials *)user)->candidates[number].why;
 }
 
 static int make_candidate(struct weir_candidate *candidate, const struct whatif_plan *plan, double seconds)
@@ -66,24 +68,19 @@ static int make_candidate(struct weir_candidate *candidate, const struct whatif_
 static int run_rounds(struct whatif *w, struct weir_candidate *candidates, const struct whatif_plan *const *plans,
                       int n, const struct pace *how)
 {
-    struct trials trials = {w, candidates, plans};
-    struct weir_rounds_result result;
-    const struct weir_rounds_config config = {.program = w->config->program,
-                                              .rounds_min = how->rounds,
+    struct trials trials = {w, candidates, plans, TRIAL_PATIENCE_S + 10 * how->seconds};
+    const struct weir_rounds_config config = {.n = n,
                                               .rounds_max = how->rounds,
-                                              .close = WEIR_CLOSE,
-                                              .trial_s = TRIAL_PATIENCE_S + 10 * how->seconds,
                                               .end_ns = how->end_ns,
                                               .interrupted = w->config->interrupted,
-                                              .prepare = prepare,
-                                              .done = done,
+                                              .trial = trial,
+                                              .takes_part = takes_part,
                                               .user = &trials};
     for (int i = 0; i < n; i++)
         if (make_candidate(&candidates[i], plans[i], how->seconds) < 0)
             return -ENOMEM;
-    int rc = weir_rounds_run(candidates, n, &config, &result);
-    whatif_set_cpus(0);
-    return rc < 0 ? rc : *w->config->interrupted ? -EINTR : 0;
+    int rc = weir_rounds_run(&config);
+    return *w->config->interrupted ? -EINTR : rc == -ETIME ? 0 : rc;
 }
 
 /* ---- the ladder ---- */
@@ -158,7 +155,7 @@ static void keep_rung(struct weir_whatif_rung *rung, const struct weir_candidate
                       const struct weir_candidate *first)
 {
     struct weir_interval ratio;
-    weir_candidate_ratio(candidate, first, &ratio);
+    weir_candidate_ratio(candidate, first, 1, &ratio);
     rung->trials = candidate->n_trials;
     rung->images_per_s = weir_candidate_median(candidate, weir_trial_images_per_s);
     rung->data_wait = weir_candidate_median(candidate, weir_trial_data_wait);
@@ -205,35 +202,21 @@ static int ladder(struct whatif *w)
 
 /* ---- the check ---- */
 
-/* Computes the interval of the ratio of images/s to the mean of two identical candidates in the same round. */
-static void ratio_of(const struct weir_candidate *candidate, const struct weir_candidate *a,
-                     const struct weir_candidate *b, struct weir_interval *ratio)
-{
-    double values[WEIR_INTERVAL_MAX];
-    int n = 0;
-    for (int i = 0; i < candidate->n_trials && n < WEIR_INTERVAL_MAX; i++)
-        if (i < a->n_trials && i < b->n_trials && a->trials[i].round == candidate->trials[i].round)
-            values[n++] = 2 * candidate->trials[i].measured.images_per_s /
-                          (a->trials[i].measured.images_per_s + b->trials[i].measured.images_per_s);
-    weir_interval_of(values, n, ratio);
-}
-
 /* Returns the cores that other processes used in trials of these candidates: the highest of the medians. */
-static double others_of(const struct weir_candidate *candidate, const struct weir_candidate *a,
-                        const struct weir_candidate *b)
+static double others_of(const struct weir_candidate *candidate, const struct weir_candidate *pair)
 {
-    return fmax(
-        weir_candidate_median(candidate, weir_trial_others_cores),
-        fmax(weir_candidate_median(a, weir_trial_others_cores), weir_candidate_median(b, weir_trial_others_cores)));
+    return fmax(weir_candidate_median(candidate, weir_trial_others_cores),
+                fmax(weir_candidate_median(&pair[0], weir_trial_others_cores),
+                     weir_candidate_median(&pair[1], weir_trial_others_cores)));
 }
 
-/* cores: number of usable cores. */
+/* pair: the identical base candidates. cores: number of usable cores. */
 static void keep_change(struct weir_whatif_change *change, const struct weir_candidate *candidate,
-                        const struct weir_candidate *a, const struct weir_candidate *b, int cores)
+                        const struct weir_candidate *pair, int cores)
 {
     struct weir_interval ratio, noise;
-    ratio_of(candidate, a, b, &ratio);
-    weir_candidate_ratio(b, a, &noise);
+    weir_candidate_ratio(candidate, pair, 2, &ratio);
+    weir_candidate_ratio(&pair[1], &pair[0], 1, &noise);
     if (ratio.n < TRIALS_LEAST) { /* too few rounds for a median */
         snprintf(change->why, sizeof change->why, "not checked: %s",
                  *candidate->why ? whatif_error_of(candidate->why) : "time ran out");
@@ -244,7 +227,7 @@ static void keep_change(struct weir_whatif_change *change, const struct weir_can
     change->measured_low = ratio.low;
     change->measured_high = ratio.high;
     change->noise = noise.n > 0 ? noise.median - 1 : 0;
-    change->others = fmax(others_of(candidate, a, b), 0) / fmax(cores, 1);
+    change->others = fmax(others_of(candidate, pair), 0) / fmax(cores, 1);
 }
 
 /* Measures a group of changes alongside two copies of the base run. */
@@ -265,7 +248,7 @@ static int check_group(struct whatif *w, struct weir_whatif_change **changes, in
     trials.end_ns = w->end_ns;
     int rc = run_rounds(w, candidates, plans, n + 2, &trials);
     for (int i = 0; i < n && rc != -ENOMEM; i++)
-        keep_change(changes[i], &candidates[2 + i], &candidates[0], &candidates[1], w->found->cores);
+        keep_change(changes[i], &candidates[2 + i], candidates, w->found->cores);
     for (int i = 0; i < n + 2; i++)
         weir_candidate_free(&candidates[i]);
     return rc;

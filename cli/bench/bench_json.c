@@ -49,7 +49,7 @@ static void ratio(struct weir_json *json, const char *key, const struct weir_can
 {
     struct weir_interval found = {.n = 0};
     if (other)
-        weir_candidate_ratio(candidate, other, &found);
+        weir_candidate_ratio(candidate, other, 1, &found);
     interval(json, key, &found);
     *tie = weir_relation_is_tie(weir_relation_of(&found));
 }
@@ -85,7 +85,7 @@ static void trials(struct weir_json *json, const struct weir_candidate *candidat
     for (int i = 0; i < candidate->n_trials; i++) {
         const struct weir_trial *trial = &candidate->trials[i];
         weir_json_object(json, NULL);
-        weir_json_int(json, "round", trial->round);
+        weir_json_int(json, "round", trial->round - 1);
         weir_json_double(json, "seconds", trial->measured.seconds);
         weir_json_uint(json, "images", trial->measured.images);
         weir_json_double(json, "images_per_s", trial->measured.images_per_s);
@@ -142,7 +142,7 @@ static void candidate_json(struct weir_json *json, const struct weir_grid *grid,
     weir_json_end(json, '}');
 }
 
-static void rounds_json(struct weir_json *json, const char *key, const struct weir_rounds_result *rounds)
+static void rounds_json(struct weir_json *json, const char *key, const struct bench_rounds *rounds)
 {
     static const char *const ends[] = {"converged", "rounds", "time", "interrupted"};
     weir_json_object(json, key);

@@ -52,14 +52,14 @@ static void print_command(const struct bench_results *results, const struct weir
     }
 }
 
-static void remark(const struct weir_rounds_result *rounds, const char *state, FILE *out)
+static void remark(const struct bench_rounds *rounds, const char *state, FILE *out)
 {
-    if (rounds->end == WEIR_ROUNDS_CONVERGED)
+    if (rounds->end == BENCH_CONVERGED)
         return;
     static const char *const ends[] = {
-        [WEIR_ROUNDS_ROUNDS] = "the maximum number of rounds",
-        [WEIR_ROUNDS_TIME] = "--max-minutes reached",
-        [WEIR_ROUNDS_INTERRUPTED] = "interrupted",
+        [BENCH_ROUNDS] = "the maximum number of rounds",
+        [BENCH_TIME] = "--max-minutes reached",
+        [BENCH_INTERRUPTED] = "interrupted",
     };
     fprintf(out, "%s: stopped after %d round%s (%s); ", state, rounds->rounds, rounds->rounds == 1 ? "" : "s",
             ends[rounds->end]);
@@ -109,7 +109,7 @@ static double limit_fraction(const struct weir_grid *grid, const struct weir_can
     struct weir_interval ratio;
     if (candidate->limit_candidate < 0)
         return -1;
-    weir_candidate_ratio(candidate, &grid->candidates[candidate->limit_candidate], &ratio);
+    weir_candidate_ratio(candidate, &grid->candidates[candidate->limit_candidate], 1, &ratio);
     return ratio.n > 0 ? ratio.median : -1;
 }
 
@@ -176,7 +176,7 @@ static void ratio_text(char text[24], const struct weir_candidate *candidate, co
         snprintf(text, 24, "1");
         return;
     }
-    weir_candidate_ratio(candidate, reference, &ratio);
+    weir_candidate_ratio(candidate, reference, 1, &ratio);
     if (ratio.n == 0)
         snprintf(text, 24, "-");
     else
@@ -367,7 +367,7 @@ static void csv_row(const struct weir_grid *grid, const struct weir_candidate *c
     const struct weir_report_row *bound = trial ? weir_trial_bound(trial, &part) : NULL;
     weir_candidate_interval(candidate, weir_trial_images_per_s, &images);
     if (reference)
-        weir_candidate_ratio(candidate, reference, &ratio);
+        weir_candidate_ratio(candidate, reference, 1, &ratio);
     const char *reads = trial ? weir_report_reads_name(trial->measured.reads) : NULL;
     const struct weir_candidate_settings *s = &candidate->settings;
     const char *const texts[] = {grid->formats[candidate->format].name,

@@ -3,16 +3,24 @@
 #define WEIR_CLI_BENCH_BENCH_PRINT_H
 
 #include "analyze/trials/advice.h"
-#include "analyze/trials/rounds.h"
 #include "cli/bench/bench_setup.h"
 #include "cli/options.h"
 
 #include <stdio.h>
 
+enum bench_end { BENCH_CONVERGED, BENCH_ROUNDS, BENCH_TIME, BENCH_INTERRUPTED };
+
+/* The rounds of the warm or cold candidates. */
+struct bench_rounds {
+    enum bench_end end;
+    int rounds;        /* number of complete rounds */
+    int not_converged; /* number of candidates whose interval is too wide or that have too few trials */
+};
+
 struct bench_results {
     const struct bench_setup *setup;
     const struct weir_grid *grid;
-    struct weir_rounds_result warm, cold;
+    struct bench_rounds warm, cold;
     struct weir_advice advice;
     double took_s;
 };

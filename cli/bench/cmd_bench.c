@@ -132,16 +132,16 @@ struct bench {
     uint64_t line_ns; /* time of the last progress line */
 };
 
-static int prepare(void *user, const struct weir_candidate *candidate, struct weir_err *err)
-{
-    struct bench *b = user;
-    double cached;
-    return candidate->cold || candidate->limit ? 0 : weir_copy_warm(&b->setup.files[candidate->format], &cached, err);
-}
+/* The warm or cold candidates. */
+struct part {
+    struct bench *bench;
+    struct weir_candidate *candidates;
+    int n;
+    struct bench_rounds *result;
+};
 
-static void done(void *user, const struct weir_candidate *candidate, int round, int trial, int trials)
+static void show(struct bench *b, const struct weir_candidate *candidate, int round, int position, int n)
 {
-    struct bench *b = user;
     const char *name = b->grid.formats[candidate->format].name, *state = candidate->cold    ? "cold"
                                                                          : candidate->limit ? "from memory"
                                                                                             : "warm";
@@ -154,27 +154,63 @@ static void done(void *user, const struct weir_candidate *candidate, int round, 
              candidate->trials[candidate->n_trials - 1].measured.images_per_s);
     weir_trial_progress(&b->progress, text);
     if (!b->progress.terminal && weir_clock_monotonic_ns() - b->line_ns > LINE_NS) {
-        fprintf(stderr, "round %d, trial %d of %d: %s\n", round + 1, trial + 1, trials, text);
+        fprintf(stderr, "round %d, trial %d of %d: %s\n", round, position + 1, n, text);
         b->line_ns = weir_clock_monotonic_ns();
     }
 }
 
-static int run_rounds(struct bench *b, int first, int end, uint64_t end_ns, struct weir_rounds_result *result)
+static int trial(void *user, int number, int round, int position)
 {
-    const struct bench_options *o = b->setup.options;
-    const struct weir_rounds_config config = {.program = "/proc/self/exe",
-                                              .rounds_min = o->repeats,
-                                              .rounds_max = MORE_ROUNDS * o->repeats,
-                                              .close = WEIR_CLOSE,
-                                              .trial_s = TRIAL_PATIENCE_S + 10 * o->min_seconds,
+    const struct part *part = user;
+    struct bench *b = part->bench;
+    struct weir_candidate *candidate = &part->candidates[number];
+    const struct weir_child_config command = {.seconds = TRIAL_PATIENCE_S + 10 * b->setup.options->min_seconds,
+                                              .interrupted = &weir_interrupted};
+    struct weir_err err = WEIR_ERR_NONE;
+    double cached;
+    int rc = 0;
+    if (!candidate->cold && !candidate->limit && weir_copy_warm(&b->setup.files[candidate->format], &cached, &err) < 0)
+        snprintf(candidate->why, sizeof candidate->why, "%s", err.text);
+    else
+        rc = weir_candidate_trial(candidate, round, &command);
+    if (rc == 0)
+        show(b, candidate, round, position, part->n);
+    return rc;
+}
+
+static bool takes_part(void *user, int number)
+{
+    return !*((const struct part *)user)->candidates[number].why;
+}
+
+static bool is_decided(void *user, int round)
+{
+    const struct part *part = user;
+    int least = part->bench->setup.options->repeats;
+    part->result->rounds = round;
+    return round >= least && weir_candidates_not_converged(part->candidates, part->n, least) == 0;
+}
+
+static int run_rounds(struct bench *b, int first, int end, uint64_t end_ns, struct bench_rounds *result)
+{
+    int least = b->setup.options->repeats;
+    struct part part = {b, b->grid.candidates + first, end - first, result};
+    const struct weir_rounds_config config = {.n = part.n,
+                                              .rounds_max = MORE_ROUNDS * least,
                                               .end_ns = end_ns,
                                               .interrupted = &weir_interrupted,
-                                              .prepare = prepare,
-                                              .done = done,
-                                              .user = b};
-    int rc = weir_rounds_run(b->grid.candidates + first, end - first, &config, result);
+                                              .trial = trial,
+                                              .takes_part = takes_part,
+                                              .is_decided = is_decided,
+                                              .user = &part};
+    int rc = weir_rounds_run(&config);
     weir_progress_clear();
-    return rc;
+    result->not_converged = weir_candidates_not_converged(part.candidates, part.n, least);
+    result->end = rc == -ETIME                 ? BENCH_TIME
+                  : rc == -EINTR               ? BENCH_INTERRUPTED
+                  : result->not_converged == 0 ? BENCH_CONVERGED
+                                               : BENCH_ROUNDS;
+    return rc == -ENOMEM ? rc : 0;
 }
 
 static void announce(const struct bench *b)

@@ -330,26 +330,32 @@ Test(grid, decoders_of_a_gpu_want_batches_there)
 /* ---- the rotation ---- */
 
 struct notes {
+    struct weir_candidate candidates[3];
+    const volatile sig_atomic_t *interrupted;
     char order[256];
-    int prepared;
 };
 
-static void note(void *user, const struct weir_candidate *candidate, int round, int trial, int trials)
+static int trial(void *user, int number, int round, int position)
 {
     struct notes *notes = user;
+    struct weir_candidate *candidate = &notes->candidates[number];
+    const struct weir_child_config command = {.program = "/bin/sh", .seconds = 600, .interrupted = notes->interrupted};
+    int rc = weir_candidate_trial(candidate, round, &command);
     size_t used = strlen(notes->order);
-    (void)trial;
-    (void)trials;
-    snprintf(notes->order + used, sizeof notes->order - used, "%s%c%s", used && round ? "" : "",
-             'A' + candidate->format, *candidate->why ? "!" : "");
+    snprintf(notes->order + used, sizeof notes->order - used, "%s%c%s", used && position == 0 ? " " : "", 'A' + number,
+             *candidate->why ? "!" : "");
+    return rc;
 }
 
-static int prepare(void *user, const struct weir_candidate *candidate, struct weir_err *err)
+static bool takes_part(void *user, int number)
 {
-    (void)candidate;
-    (void)err;
-    ((struct notes *)user)->prepared++;
-    return 0;
+    return !*((const struct notes *)user)->candidates[number].why;
+}
+
+static bool is_decided(void *user, int round)
+{
+    const struct notes *notes = user;
+    return round >= 5 && weir_candidates_not_converged(notes->candidates, 3, 5) == 0;
 }
 
 static void shell_cell(struct weir_candidate *candidate, int number, const char *script)
@@ -363,40 +369,32 @@ static void shell_cell(struct weir_candidate *candidate, int number, const char 
 Test(rounds, interleaves_and_drops_what_fails)
 {
     static const char good[] = "cat <<'END'\n" RUN MEASURED("100") TABLE(DECODING) "END\n";
-    struct weir_candidate candidates[3];
-    struct notes notes = {.order = ""};
+    static struct notes notes;
+    struct weir_candidate *candidates = notes.candidates;
     shell_cell(&candidates[0], 0, good);
     shell_cell(&candidates[1], 1, "echo 'weir run: gone' >&2; exit 1");
     shell_cell(&candidates[2], 2, good);
-    struct weir_rounds_config config = {.program = "/bin/sh",
-                                        .rounds_min = 5,
-                                        .rounds_max = 9,
-                                        .close = 0.03,
-                                        .trial_s = 600,
-                                        .end_ns = UINT64_MAX,
-                                        .prepare = prepare,
-                                        .done = note,
-                                        .user = &notes};
-    struct weir_rounds_result result;
-    cr_assert_eq(weir_rounds_run(candidates, 3, &config, &result), 0);
-    cr_assert_str_eq(notes.order, "AB!C"
-                                  "CA"
-                                  "CA"
-                                  "AC"
-                                  "CA");
-    cr_assert(result.end == WEIR_ROUNDS_CONVERGED && result.rounds == 5 && result.not_converged == 0);
-    cr_assert(candidates[0].n_trials == 5 && candidates[1].n_trials == 0 && candidates[2].trials[4].round == 4);
+    struct weir_rounds_config config = {
+        .n = 3, .rounds_max = 9, .trial = trial, .takes_part = takes_part, .is_decided = is_decided, .user = &notes};
+    cr_assert_eq(weir_rounds_run(&config), 0);
+    cr_assert_str_eq(notes.order, "AB!C CA AC CA AC");
+    cr_assert(candidates[0].n_trials == 5 && candidates[1].n_trials == 0 && candidates[2].trials[4].round == 5);
     cr_assert_str_eq(candidates[1].why, "weir run: gone");
-    cr_assert_eq(notes.prepared, 11);
+    cr_assert_eq(weir_candidates_not_converged(candidates, 3, 6), 2); /* too few trials */
     /* the time is already up: no trial starts */
     config.end_ns = 1;
-    cr_assert_eq(weir_rounds_run(candidates, 3, &config, &result), 0);
-    cr_assert(result.end == WEIR_ROUNDS_TIME && candidates[0].n_trials == 5);
+    cr_assert_eq(weir_rounds_run(&config), -ETIME);
+    cr_assert_eq(candidates[0].n_trials, 5);
+    config.end_ns = 0;
     volatile sig_atomic_t stop = 1;
-    config.end_ns = UINT64_MAX;
     config.interrupted = &stop;
-    cr_assert_eq(weir_rounds_run(candidates, 3, &config, &result), 0);
-    cr_assert(result.end == WEIR_ROUNDS_INTERRUPTED && candidates[0].n_trials == 5);
+    cr_assert_eq(weir_rounds_run(&config), -EINTR);
+    cr_assert_eq(candidates[0].n_trials, 5);
+    /* a trial that is interrupted has no figures and is no failure */
+    config.interrupted = NULL;
+    notes.interrupted = &stop;
+    cr_assert_eq(weir_rounds_run(&config), -EINTR);
+    cr_assert(candidates[0].n_trials == 5 && !*candidates[0].why);
     for (int i = 0; i < 3; i++)
         weir_candidate_free(&candidates[i]);
 }
@@ -414,7 +412,7 @@ static struct weir_candidate *give(int format, bool cold, const char *stage, con
     *candidate = (struct weir_candidate){.format = format, .cold = cold, .limit_candidate = -1};
     for (int i = 0; i < n; i++) {
         struct weir_trial trial = {
-            .round = i,
+            .round = i + 1,
             .measured = {
                 .images_per_s = rates[i], .seconds = 1, .images = (uint64_t)rates[i], .data_wait_fraction = 0.01}};
         trial.workers_wall_s = 2;
