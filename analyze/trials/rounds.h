@@ -23,7 +23,7 @@ struct weir_rounds_config {
      * reason why the candidate gets no further trials. Any return value other than 0 ends the rounds. */
     int (*trial)(void *user, int candidate, int round, int position);
     /* Returns whether the candidate gets another trial. NULL = always. */
-    bool (*takes_part)(void *user, int candidate);
+    bool (*takes_part)(const void *user, int candidate);
     /* Called after each complete round; can be NULL. Returns whether the results are certain enough. */
     bool (*is_decided)(void *user, int round);
     void *user;
@@ -45,6 +45,7 @@ struct weir_interval {
     double low, high;   /* ends of the interval */
     double least, most; /* min and max of all measurements */
     double probability; /* probability that the interval contains the true median */
+    double error;       /* standard error of the median, estimated from the median absolute deviation */
 };
 
 /* Computes the interval. Ignores values that are not finite, and finite values beyond the first WEIR_INTERVAL_MAX. */

@@ -51,7 +51,7 @@ static int trial(void *user, int number, int round, int position)
     return rc;
 }
 
-static bool takes_part(void *user, int number)
+static bool takes_part(const void *user, int number)
 {
     return !*((const struct trials *)user)->candidates[number].why;
 }

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const double CPU_SLACK = 0.03;    /* allowed excess over --max-cpu for wake-ups of the consumer's thread, */
@@ -118,49 +117,24 @@ static int rounds_least(const struct weir_tune *tune)
     return WEIR_TUNE_ROUNDS_MIN + more_rounds(tune);
 }
 
-static bool takes_part(const struct weir_tune *tune, int i)
+static bool takes_part(const void *user, int i)
 {
+    const struct weir_tune *tune = user;
     return tune->candidates[i].finalist && !*tune->candidates[i].measured.why;
 }
 
-static int by_value(const void *a, const void *b)
+/* Computes the ratio of two candidates. Trials before the rounds do not count, and those of the rounds before the
+ * decode cache was tried, whose numbers are negative. */
+static void compare(const struct weir_tune *tune, int candidate, int to, struct weir_interval *ratio)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Estimates the standard error of the median from the median absolute deviation. */
-static double error_of(double *ratios, int n, double median)
-{
-    for (int i = 0; i < n; i++)
-        ratios[i] = fabs(ratios[i] - median);
-    qsort(ratios, (size_t)n, sizeof *ratios, by_value);
-    double middle = n % 2 ? ratios[n / 2] : (ratios[n / 2 - 1] + ratios[n / 2]) / 2;
-    return 1.2533 * 1.4826 * middle / sqrt(n);
-}
-
-/* Computes the ratio of two candidates, and its error, from pairs of trials in the same round. Ignores trials from
- * before the rounds, and rounds before the decode cache was tried, whose numbers are negative. */
-static void compare(const struct weir_tune *tune, int candidate, int to, struct weir_interval *ratio, double *error)
-{
-    const struct weir_candidate *a = &tune->candidates[candidate].measured, *b = &tune->candidates[to].measured;
-    double ratios[WEIR_TUNE_ROUNDS_MAX + WEIR_TUNE_ROUNDS_MORE] = {0};
-    int n = 0;
-    for (int i = 0; i < a->n_trials; i++)
-        for (int j = 0; j < b->n_trials && n < (int)(sizeof ratios / sizeof ratios[0]); j++)
-            if (a->trials[i].round > 0 && a->trials[i].round == b->trials[j].round &&
-                b->trials[j].measured.images_per_s > 0)
-                ratios[n++] = a->trials[i].measured.images_per_s / b->trials[j].measured.images_per_s;
-    weir_interval_of(ratios, n, ratio);
-    *error = n > 0 ? error_of(ratios, n, ratio->median) : 0;
+    weir_candidate_ratio(&tune->candidates[candidate].measured, &tune->candidates[to].measured, 1, ratio);
 }
 
 /* Returns whether the candidate won more than half of its rounds with the other one. */
 static bool is_ahead(const struct weir_tune *tune, int candidate, int of)
 {
     struct weir_interval ratio;
-    double error;
-    compare(tune, candidate, of, &ratio, &error);
+    compare(tune, candidate, of, &ratio);
     return ratio.n > 0 ? ratio.median > 1 : weir_tune_rate(tune, candidate) > weir_tune_rate(tune, of);
 }
 
@@ -181,13 +155,12 @@ enum standing { OUT, OPEN, WITHIN };
 static enum standing standing_of(const struct weir_tune *tune, int candidate, int to)
 {
     struct weir_interval ratio;
-    double error;
     if (candidate == to)
         return WITHIN;
-    compare(tune, candidate, to, &ratio, &error);
+    compare(tune, candidate, to, &ratio);
     if (ratio.n < rounds_least(tune))
         return ratio.n > tune->disturbed && ratio.most < FAR ? OUT : OPEN;
-    error = fmax(error, ERROR_LEAST / sqrt(ratio.n));
+    double error = fmax(ratio.error, ERROR_LEAST / sqrt(ratio.n));
     if (ratio.median - error >= 1 - WEIR_CLOSE)
         return WITHIN;
     return ratio.median + error < 1 - WEIR_CLOSE ? OUT : OPEN;
@@ -222,17 +195,6 @@ static int drop(struct weir_tune *tune, int to)
     return left;
 }
 
-static int take_round(struct weir_tune *tune)
-{
-    for (int i = 0; i < tune->n; i++) {
-        int candidate = (i + tune->rounds) % tune->n;
-        int rc = takes_part(tune, candidate) ? weir_tune_trial(tune, candidate) : 0;
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
 /* Returns (max - min) / median of the candidate's rates. */
 static double noise_of(const struct weir_tune *tune, int candidate)
 {
@@ -249,33 +211,45 @@ bool weir_tune_is_noisy(const struct weir_tune *tune)
 static void choose(struct weir_tune *tune)
 {
     int to = leader(tune);
-    double error;
     if (to < 0)
         return;
     tune->fastest = to;
     tune->chosen = cheapest(tune, to, WITHIN);
-    compare(tune, tune->chosen, to, &tune->ratio, &error);
+    compare(tune, tune->chosen, to, &tune->ratio);
     if (tune->chosen == to)
         tune->ratio.n = 0;
     tune->noise = fmax(noise_of(tune, to), noise_of(tune, tune->chosen));
 }
 
+static int trial(void *user, int candidate, int round, int position)
+{
+    struct weir_tune *tune = user;
+    (void)position;
+    tune->rounds = round;
+    return weir_tune_trial(tune, candidate);
+}
+
+/* Drops finalists. Returns whether a single one has had enough rounds, or the cheapest one left is known to be good
+ * enough. */
+static bool is_decided(void *user, int round)
+{
+    struct weir_tune *tune = user;
+    int left = leader(tune) < 0 ? 0 : drop(tune, leader(tune));
+    if (left == 0 || round >= (left > 1 ? WEIR_TUNE_ROUNDS_MAX + more_rounds(tune) : NOISE_ROUNDS))
+        return true;
+    int to = leader(tune);
+    return round >= rounds_least(tune) && cheapest(tune, to, OPEN) == cheapest(tune, to, WITHIN);
+}
+
 int weir_tune_race(struct weir_tune *tune)
 {
-    int rc = 0, left = 0;
-    for (int i = 0; i < tune->n; i++)
-        left += takes_part(tune, i);
-    while (left > 0 && tune->rounds < (left > 1 ? WEIR_TUNE_ROUNDS_MAX + more_rounds(tune) : NOISE_ROUNDS) && rc == 0) {
-        tune->rounds++;
-        rc = take_round(tune);
-        if (rc < 0 || leader(tune) < 0)
-            break;
-        left = drop(tune, leader(tune));
-        /* Stop if the cheapest remaining candidate is known to be good enough. */
-        if (tune->rounds >= rounds_least(tune) &&
-            cheapest(tune, leader(tune), OPEN) == cheapest(tune, leader(tune), WITHIN))
-            break;
-    }
+    const struct weir_rounds_config config = {.n = tune->n,
+                                              .rounds_max = WEIR_TUNE_ROUNDS_MAX + WEIR_TUNE_ROUNDS_MORE,
+                                              .trial = trial,
+                                              .takes_part = takes_part,
+                                              .is_decided = is_decided,
+                                              .user = tune};
+    int rc = weir_rounds_run(&config);
     choose(tune);
     return rc;
 }

@@ -178,7 +178,7 @@ static int trial(void *user, int number, int round, int position)
     return rc;
 }
 
-static bool takes_part(void *user, int number)
+static bool takes_part(const void *user, int number)
 {
     return !*((const struct part *)user)->candidates[number].why;
 }
