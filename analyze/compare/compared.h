@@ -7,6 +7,7 @@
 #include "analyze/verdict/verdict.h"
 #include "weir/base.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -59,5 +60,28 @@ int weir_compared_read(struct weir_compared *compared, const char *path, FILE *i
 void weir_compared_free(struct weir_compared *compared);
 /* Returns the stage with this name, or NULL. */
 struct weir_compared_stage *weir_compared_find(const struct weir_compared *compared, const char *name);
+
+/* ---- commands ---- */
+
+enum { WEIR_REPEAT_SIDES = 2 };
+
+/* Two commands, and the measurements of their runs. Zero-initialise what is not set. */
+struct weir_repeat {
+    int runs;                                   /* of each command */
+    const char *const *argv[WEIR_REPEAT_SIDES]; /* each ends with NULL; borrowed */
+    const volatile sig_atomic_t *interrupted;
+    void (*done)(const struct weir_repeat *repeat, int side, int run, double seconds); /* called after each run */
+
+    struct weir_compared sides[WEIR_REPEAT_SIDES];
+    char *commands[WEIR_REPEAT_SIDES]; /* as typed; owned */
+    struct weir_err err;
+};
+
+/* Runs the commands in turns (analyze/trials/rounds.h). A run is one measurement: the medians of what it prints, if
+ * that is a log or a result that weir compare reads, on standard output or else on standard error; otherwise its
+ * duration. Returns 0, or -errno with the reason in repeat->err, which for a command that fails is its last line on
+ * standard error. */
+int weir_repeat_run(struct weir_repeat *repeat);
+void weir_repeat_free(struct weir_repeat *repeat);
 
 #endif

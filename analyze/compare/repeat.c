@@ -1,6 +1,6 @@
-#include "analyze/compare/repeat.h"
 #include "analyze/compare/compared_priv.h"
 #include "analyze/trials/child.h"
+#include "analyze/trials/rounds.h"
 #include "analyze/trials/words.h"
 #include "base/text.h"
 
@@ -53,8 +53,7 @@ static int command_failed(const struct printed *printed, const char *command, in
 }
 
 /* The shell sends standard error to the file, because the output of a child is its standard output. */
-static int run_command(struct printed *printed, const struct weir_repeat_config *config, int side, const char *command,
-                       struct weir_err *err)
+static int run_command(struct printed *printed, struct weir_repeat *repeat, int side)
 {
     struct weir_words words = {0};
     struct weir_err why = WEIR_ERR_NONE;
@@ -62,16 +61,16 @@ static int run_command(struct printed *printed, const struct weir_repeat_config 
     weir_words_add(&words, "-c");
     weir_words_add(&words, "exec \"$@\" 2>\"$0\"");
     weir_words_add(&words, printed->path);
-    weir_words_add_all(&words, config->argv[side]);
+    weir_words_add_all(&words, repeat->argv[side]);
     if (words.failed)
         return -ENOMEM;
     const struct weir_child_config child = {
-        .program = "/bin/sh", .argv = words.argv, .seconds = TIME_LIMIT_S, .interrupted = config->interrupted};
+        .program = "/bin/sh", .argv = words.argv, .seconds = TIME_LIMIT_S, .interrupted = repeat->interrupted};
     uint64_t begin_ns = weir_clock_monotonic_ns();
     int code = weir_child_run(&printed->child, &child, &why);
     printed->seconds = (double)(weir_clock_monotonic_ns() - begin_ns) / 1e9;
     weir_words_free(&words);
-    return code < 0 ? command_failed(printed, command, code, err, &why) : 0;
+    return code < 0 ? command_failed(printed, repeat->commands[side], code, &repeat->err, &why) : 0;
 }
 
 /* ---- measuring ---- */
@@ -140,24 +139,23 @@ static int add_run(struct weir_compared *side, struct weir_compared *run, struct
     return code < 0 ? weir_err_set(err, code, "out of memory") : 0;
 }
 
-static int take_run(struct weir_compared *side, int number, const struct weir_repeat_config *config,
-                    struct weir_err *err)
+static int take_run(void *user, int number, int round, int position)
 {
+    struct weir_repeat *repeat = user;
+    struct weir_compared *side = &repeat->sides[number], run = {0};
     struct printed printed;
-    struct weir_compared run = {0};
-    double seconds = 0;
-    int code = open_printed(&printed, err);
+    (void)position;
+    int code = open_printed(&printed, &repeat->err);
     if (code == 0)
-        code = run_command(&printed, config, number, side->path, err);
+        code = run_command(&printed, repeat, number);
     if (code == 0)
         code = read_printed(&run, &printed, side->path);
-    seconds = printed.seconds;
     close_printed(&printed);
     if (code == 0)
-        code = add_run(side, &run, err);
+        code = add_run(side, &run, &repeat->err);
     weir_compared_free(&run);
-    if (code == 0 && config->done)
-        config->done(config->user, (int)side->whole.n - 1, number, seconds);
+    if (code == 0 && repeat->done)
+        repeat->done(repeat, number, round, printed.seconds);
     return code;
 }
 
@@ -176,18 +174,28 @@ static char *command_text(const char *const *argv)
     return text;
 }
 
-int weir_repeat_run(struct weir_compared sides[WEIR_REPEAT_SIDES], char *commands[WEIR_REPEAT_SIDES],
-                    const struct weir_repeat_config *config, struct weir_err *err)
+int weir_repeat_run(struct weir_repeat *repeat)
 {
+    const struct weir_rounds_config rounds = {.n = WEIR_REPEAT_SIDES,
+                                              .rounds_max = repeat->runs,
+                                              .interrupted = repeat->interrupted,
+                                              .trial = take_run,
+                                              .user = repeat};
     int code = 0;
     for (int i = 0; i < WEIR_REPEAT_SIDES; i++) {
-        commands[i] = command_text(config->argv[i]);
-        weir_compared_begin(&sides[i], commands[i]);
-        code = commands[i] ? code : -ENOMEM;
+        repeat->commands[i] = command_text(repeat->argv[i]);
+        weir_compared_begin(&repeat->sides[i], repeat->commands[i]);
+        code = repeat->commands[i] ? code : -ENOMEM;
     }
-    for (int run = 0; run < WEIR_REPEAT_SIDES * config->runs && code == 0; run++) {
-        int side = (run + run / WEIR_REPEAT_SIDES) % WEIR_REPEAT_SIDES;
-        code = take_run(&sides[side], side, config, err);
+    if (code == 0)
+        code = weir_rounds_run(&rounds);
+    return code == -ENOMEM ? weir_err_set(&repeat->err, code, "out of memory") : code;
+}
+
+void weir_repeat_free(struct weir_repeat *repeat)
+{
+    for (int i = 0; i < WEIR_REPEAT_SIDES; i++) {
+        weir_compared_free(&repeat->sides[i]);
+        free(repeat->commands[i]);
     }
-    return code == -ENOMEM ? weir_err_set(err, code, "out of memory") : code;
 }

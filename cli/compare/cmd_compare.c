@@ -1,6 +1,5 @@
 #include "analyze/compare/compared.h"
 #include "analyze/compare/comparison.h"
-#include "analyze/compare/repeat.h"
 #include "analyze/trials/child.h"
 #include "base/terminal.h"
 #include "cli/commands.h"
@@ -143,9 +142,9 @@ static int compare_files(const struct weir_command *command, const char *const *
 
 /* ---- --repeat ---- */
 
-static void show_run(void *user, int run, int side, double seconds)
+static void show_run(const struct weir_repeat *repeat, int side, int run, double seconds)
 {
-    fprintf(stderr, "weir compare: run %d of %d of the %s command: %.2f s\n", run + 1, *(const int *)user,
+    fprintf(stderr, "weir compare: run %d of %d of the %s command: %.2f s\n", run, repeat->runs,
             side == 0 ? "first" : "second", seconds);
 }
 
@@ -162,29 +161,24 @@ static int split_commands(const char **args, int n)
 
 static int repeat(const struct weir_command *command, const char **args, int n, const struct compare_options *o)
 {
-    struct weir_err err = WEIR_ERR_NONE;
-    struct weir_compared sides[WEIR_REPEAT_SIDES] = {{0}};
     struct weir_comparison comparison = {0};
-    char *commands[WEIR_REPEAT_SIDES] = {0};
-    int runs = o->repeat, second = split_commands(args, n);
+    int second = split_commands(args, n);
     if (second == 0 || second == n) {
-        weir_usage_error(command, "--repeat needs two commands: weir compare --repeat %d -- COMMAND -- COMMAND", runs);
+        weir_usage_error(command, "--repeat needs two commands: weir compare --repeat %d -- COMMAND -- COMMAND",
+                         o->repeat);
         return WEIR_EXIT_USAGE;
     }
     weir_catch_interrupts();
-    const struct weir_repeat_config config = {
-        .runs = runs, .argv = {args, args + second}, .interrupted = &weir_interrupted, .done = show_run, .user = &runs};
-    int code = weir_repeat_run(sides, commands, &config, &err);
+    struct weir_repeat repeat = {
+        .runs = o->repeat, .argv = {args, args + second}, .interrupted = &weir_interrupted, .done = show_run};
+    int code = weir_repeat_run(&repeat);
     if (code == 0)
-        code = weir_comparison_make(&comparison, &sides[0], &sides[1], &err);
+        code = weir_comparison_make(&comparison, &repeat.sides[0], &repeat.sides[1], &repeat.err);
     int status = weir_interrupted ? weir_exit_by_signal(weir_interrupted)
-                 : code < 0       ? weir_cli_fail(command, &err)
+                 : code < 0       ? weir_cli_fail(command, &repeat.err)
                                   : show(command, &comparison, 1, o);
     weir_comparison_free(&comparison);
-    for (int i = 0; i < WEIR_REPEAT_SIDES; i++) {
-        weir_compared_free(&sides[i]);
-        free(commands[i]);
-    }
+    weir_repeat_free(&repeat);
     return status;
 }
 
