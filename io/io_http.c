@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { GAP_BYTES = 64 << 10, WAIT_MS = 1000, RESPONSES = 32 };
+enum { GAP_BYTES = 64 << 10, RESPONSES = 32 };
 
 #if WEIR_HAVE_CURL
 
@@ -145,10 +145,8 @@ static int ring_wait(void *user, uint32_t *tags, int *results, int max)
     struct ring *ring = user;
     struct weir_client_response responses[RESPONSES];
     gather(ring);
-    int n = weir_client_wait(ring->http, responses, max < RESPONSES ? max : RESPONSES, WAIT_MS);
+    int n = weir_client_wait(ring->http, responses, max < RESPONSES ? max : RESPONSES);
     ring->waited_ns = weir_clock_monotonic_ns();
-    if (n == 0)
-        weir_remote_report_quiet(ring->origin, ring->http);
     measure(ring, responses, n, ring->waited_ns);
     for (int i = 0; i < n; i++) {
         tags[i] = responses[i].tag;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ATTEMPTS = 8, CONNECT_S = 10, STALL_S = 20, SLICE_MS = 100 };
+enum { ATTEMPTS = 8, CONNECT_S = 10, STALL_S = 20, SLICE_MS = 100, SLICES = 10 };
 static const uint64_t PAUSE_NS = 100 * 1000 * 1000;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -249,32 +249,32 @@ static const struct weir_transfer *most_tried(const struct weir_client *http)
     return most;
 }
 
-void weir_client_report_quiet(const struct weir_client *http, _Atomic uint64_t *patience_ns, const char *what)
+static void report_quiet(const struct weir_client *http)
 {
-    bool waits = http->active + http->paused > 0;
-    uint64_t quiet_ns = waits ? weir_clock_monotonic_ns() - http->quiet_ns : 0, limit_ns = atomic_load(patience_ns);
-    if (quiet_ns < limit_ns || !waits || !atomic_compare_exchange_strong(patience_ns, &limit_ns, 4 * limit_ns))
-        return;
+    const struct weir_client_config *c = &http->config;
     const struct weir_transfer *t = most_tried(http);
-    if (!t)
+    uint64_t quiet_ns = weir_clock_monotonic_ns() - http->quiet_ns,
+             limit_ns = c->patience_ns ? *c->patience_ns : UINT64_MAX;
+    if (!t || quiet_ns < limit_ns || !atomic_compare_exchange_strong(c->patience_ns, &limit_ns, 4 * limit_ns))
         return;
-    what = what ? what : t->request.url;
+    const char *what = c->what ? c->what : t->request.url;
     weir_notice("%.*s: no usable response for %.0f s (attempt %d of %d%s%s); check the network and the server, or "
                 "interrupt the program",
                 (int)strcspn(what, "?"), what, (double)quiet_ns / 1e9, t->attempt, weir_transfer_attempts(http),
                 *t->why ? "; the one before: " : "", t->why);
 }
 
-static int advance(struct weir_client *http, int wait_ms)
+/* Waits for a slice of time, or until a request has ended. */
+static int advance(struct weir_client *http)
 {
-    uint64_t until_ns = weir_clock_monotonic_ns() + (uint64_t)wait_ms * 1000000;
+    uint64_t until_ns = weir_clock_monotonic_ns() + (uint64_t)SLICE_MS * 1000000;
     for (;;) {
         if (must_stop(http))
             weir_client_cancel(http);
         uint64_t now_ns = weir_clock_monotonic_ns();
         int left_ms = now_ns < until_ns ? (int)((until_ns - now_ns) / 1000000) + 1 : 0;
-        int slice_ms = resume(http, left_ms < SLICE_MS ? left_ms : SLICE_MS);
-        int rc = weir_events_run(&http->events, http->ready > 0 ? 0 : slice_ms);
+        int wait_ms = resume(http, left_ms);
+        int rc = weir_events_run(&http->events, http->ready > 0 ? 0 : wait_ms);
         if (rc < 0)
             return rc;
         end_attempts(http);
@@ -283,13 +283,22 @@ static int advance(struct weir_client *http, int wait_ms)
     }
 }
 
-int weir_client_wait(struct weir_client *http, struct weir_client_response *responses, int max, int wait_ms)
+int weir_client_wait(struct weir_client *http, struct weir_client_response *responses, int max)
 {
-    sigset_t before;
-    weir_pipe_signal_block(&before); /* libcurl with OpenSSL may write to a closed socket */
-    int rc = advance(http, wait_ms);
-    weir_pipe_signal_restore(&before);
-    return rc < 0 ? rc : take_done(http, responses, max);
+    for (int i = 0; i < SLICES && http->ready == 0 && http->active + http->paused > 0; i++) {
+        sigset_t before;
+        weir_pipe_signal_block(&before); /* libcurl with OpenSSL may write to a closed socket */
+        int rc = advance(http);
+        weir_pipe_signal_restore(&before);
+        if (rc < 0)
+            return rc;
+        if (http->ready > 0)
+            break;
+        if (weir_waiter_stopped(&http->config.waiter))
+            weir_client_cancel(http);
+        report_quiet(http);
+    }
+    return take_done(http, responses, max);
 }
 
 int weir_client_start(struct weir_client *http, const struct weir_client_request *request)
@@ -308,18 +317,68 @@ int weir_client_start(struct weir_client *http, const struct weir_client_request
     return 0;
 }
 
-int weir_client_do(struct weir_client *http, const struct weir_client_request *request,
-                   struct weir_client_response *response)
+/* ---- series ---- */
+
+int weir_client_run(struct weir_client *http, const struct weir_client_series *series, struct weir_err *err)
 {
-    int n = 0, rc = weir_client_start(http, request);
-    while (rc == 0 && (n = weir_client_wait(http, response, 1, 10 * SLICE_MS)) == 0)
-        continue;
-    rc = rc < 0 ? rc : n < 0 ? n : 0;
-    if (rc < 0) {
-        *response = (struct weir_client_response){.rc = rc};
-        weir_err_set(&response->err, rc, "HTTP request: %s", strerror(-rc));
+    struct weir_client_request request;
+    struct weir_client_response responses[16];
+    int rc = 0, more = 1, n = 0;
+    while (rc == 0 && (more > 0 || http->active + http->paused + http->ready > 0)) {
+        while (more > 0 && http->idle && (more = series->next(series->user, &request, err)) > 0)
+            weir_client_start(http, &request);
+        rc = more < 0 ? more : 0;
+        n = rc == 0 ? weir_client_wait(http, responses, 16) : 0;
+        if (n < 0)
+            rc = weir_err_set(err, n, "HTTP requests: %s", strerror(-n));
+        for (int i = 0; i < n; i++) {
+            int taken = series->take(series->user, &responses[i], err);
+            rc = rc < 0 ? rc : taken;
+        }
     }
-    return response->rc;
+    if (rc < 0)
+        weir_client_cancel(http);
+    return rc;
+}
+
+struct batch {
+    const struct weir_client_request *requests;
+    struct weir_client_response *responses;
+    int n, next;
+};
+
+static int next_request(void *user, struct weir_client_request *request, struct weir_err *err)
+{
+    struct batch *batch = user;
+    (void)err;
+    if (batch->next == batch->n)
+        return 0;
+    *request = batch->requests[batch->next++];
+    return 1;
+}
+
+static int take_response(void *user, struct weir_client_response *response, struct weir_err *err)
+{
+    (void)err;
+    ((struct batch *)user)->responses[response->tag] = *response;
+    return 0;
+}
+
+int weir_client_do(struct weir_client *http, const struct weir_client_request *requests, int n,
+                   struct weir_client_response *responses)
+{
+    struct batch batch = {requests, responses, n, 0};
+    const struct weir_client_series series = {next_request, take_response, &batch};
+    struct weir_err err = WEIR_ERR_NONE;
+    for (int i = 0; i < n; i++)
+        responses[i] = (struct weir_client_response){.rc = -EINPROGRESS};
+    int rc = weir_client_run(http, &series, &err);
+    for (int i = 0; i < n; i++)
+        if (responses[i].rc == -EINPROGRESS) {
+            responses[i].rc = rc;
+            responses[i].err = err;
+        }
+    return rc;
 }
 
 /* ---- opening ---- */

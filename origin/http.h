@@ -14,6 +14,16 @@
 struct weir_client;
 struct weir_client_request;
 
+/* Who may end a wait: `stopped` is called 10 times per second. NULL = nobody. */
+struct weir_waiter {
+    bool (*stopped)(void *user);
+    void *user;
+};
+static inline bool weir_waiter_stopped(const struct weir_waiter *waiter)
+{
+    return waiter && waiter->stopped && waiter->stopped(waiter->user);
+}
+
 enum { WEIR_CLIENT_HEADERS_MAX = 6, WEIR_CLIENT_HEADER_BYTES = 4096, WEIR_CLIENT_DEPTH_MAX = 1024 };
 
 /* Totals of all clients that share it. */
@@ -24,11 +34,16 @@ struct weir_client_counts {
 };
 
 struct weir_client_config {
-    int depth;                /* maximum number of requests in flight */
-    int attempts;             /* of a request; 0: 8 */
-    int connect_s, stall_s;   /* limits of connecting and of a transfer without progress, in seconds; 0: 10 and 20 */
-    uint64_t pause_ns;        /* before the second attempt; doubled for each further one; 0: 0.1 s */
-    const _Atomic bool *stop; /* if it becomes true, all requests fail with -ECANCELED; NULL = never */
+    int depth;                 /* maximum number of requests in flight */
+    int attempts;              /* of a request; 0: 8 */
+    int connect_s, stall_s;    /* limits of connecting and of a transfer without progress, in seconds; 0: 10 and 20 */
+    uint64_t pause_ns;         /* before the second attempt; doubled for each further one; 0: 0.1 s */
+    const _Atomic bool *stop;  /* if it becomes true, all requests fail with -ECANCELED; NULL = never */
+    struct weir_waiter waiter; /* for the thread that waits: if it is stopped, the requests in flight fail likewise */
+    /* A longer wait for the next response is quadrupled here and reported in a notice: what the client waits for (NULL
+     * = the URL), for how long, and why the last attempt failed. NULL = not reported. */
+    _Atomic uint64_t *patience_ns;
+    const char *what;
     struct weir_client_counts *counts; /* NULL = not counted */
     bool no_proxy;
 };
@@ -78,16 +93,25 @@ struct weir_client_response {
 
 /* Starts a request. Returns -EBUSY if `depth` requests are in flight. */
 int weir_client_start(struct weir_client *http, const struct weir_client_request *request);
-/* Waits at most wait_ms for completions; 0 = only looks. Stores at most max responses. Returns their number, or -errno.
- */
-int weir_client_wait(struct weir_client *http, struct weir_client_response *responses, int max, int wait_ms);
-/* If the client has waited for its next response for *patience_ns, quadruples that and prints a notice: what it waits
- * for (NULL = the URL), for how long, and why the last attempt failed. Call it again after waits without a response. */
-void weir_client_report_quiet(const struct weir_client *http, _Atomic uint64_t *patience_ns, const char *what);
+/* Waits at most a second for completions. Stores at most max responses. Returns their number, or -errno. */
+int weir_client_wait(struct weir_client *http, struct weir_client_response *responses, int max);
 /* Makes the requests in flight fail with -ECANCELED. */
 void weir_client_cancel(struct weir_client *http);
-/* Performs one request. No other one may be in flight. */
-int weir_client_do(struct weir_client *http, const struct weir_client_request *request,
-                   struct weir_client_response *response);
+
+/* A series of requests. */
+struct weir_client_series {
+    /* Stores the next request. Returns 1; 0 if there are no more; or a negative code with err. */
+    int (*next)(void *user, struct weir_client_request *request, struct weir_err *err);
+    /* Takes a response in any order, and owns its body. Returns 0 or a negative code with err. */
+    int (*take)(void *user, struct weir_client_response *response, struct weir_err *err);
+    void *user;
+};
+/* Performs a series, `depth` requests at once. No other request may be in flight. Returns 0 or the first code. After
+ * one, the requests in flight are cancelled, and the client must be closed. */
+int weir_client_run(struct weir_client *http, const struct weir_client_series *series, struct weir_err *err);
+/* Performs n requests, whose tags are their numbers, in the same way. Returns 0 or the code of such a failure, which is
+ * then that of the requests without a response. */
+int weir_client_do(struct weir_client *http, const struct weir_client_request *requests, int n,
+                   struct weir_client_response *responses);
 
 #endif

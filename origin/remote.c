@@ -11,11 +11,11 @@
 #include <strings.h>
 #include <time.h>
 
-enum { SLICE_MS = 100 };
 static const uint64_t PATIENCE_NS = (uint64_t)10 * 1000 * 1000 * 1000;
 
 /* ---- requests ---- */
 
+/* Returns an unused client, or NULL with err. */
 static struct weir_client *take_client(struct weir_remote *r, struct weir_err *err)
 {
     struct weir_client *http = NULL;
@@ -28,10 +28,11 @@ static struct weir_client *take_client(struct weir_remote *r, struct weir_err *e
     return http;
 }
 
-static void give_client(struct weir_remote *r, struct weir_client *http)
+/* Keeps a client for later requests, or closes it after a failure. */
+static void give_client(struct weir_remote *r, struct weir_client *http, int rc)
 {
     pthread_mutex_lock(&r->lock);
-    if (r->n_clients < WEIR_REMOTE_CLIENTS) {
+    if (rc == 0 && r->n_clients < WEIR_REMOTE_CLIENTS) {
         r->clients[r->n_clients++] = http;
         http = NULL;
     }
@@ -39,59 +40,15 @@ static void give_client(struct weir_remote *r, struct weir_client *http)
     weir_client_close(&http);
 }
 
-void weir_remote_report_quiet(struct weir_origin *origin, const struct weir_client *http)
-{
-    weir_client_report_quiet(http, &((struct weir_remote *)origin)->patience_ns, NULL);
-}
-
-int weir_remote_wait(struct weir_remote *r, struct weir_client *http, struct weir_client_response *responses, int max)
-{
-    for (;;) {
-        int n = weir_client_wait(http, responses, max, SLICE_MS);
-        if (n != 0)
-            return n;
-        weir_remote_stopped(r);
-        weir_remote_report_quiet(&r->origin, http);
-    }
-}
-
-/* Performs at most WEIR_REMOTE_DEPTH requests at once, whose tags are their numbers. */
-static void perform_all(struct weir_remote *r, const struct weir_client_request *requests, int n,
-                        struct weir_client_response *responses)
+void weir_remote_perform(struct weir_remote *r, const struct weir_client_request *requests, int n,
+                         struct weir_client_response *responses)
 {
     struct weir_err why = WEIR_ERR_NONE;
     struct weir_client *http = take_client(r, &why);
-    int rc = http ? 0 : -ENOMEM, flying = 0;
-    for (int i = 0; i < n; i++) {
-        responses[i] = (struct weir_client_response){.rc = -EINPROGRESS};
-        rc = rc < 0 ? rc : weir_client_start(http, &requests[i]);
-        flying += rc == 0;
-    }
-    while (flying > 0) {
-        struct weir_client_response done[16];
-        int found = weir_remote_wait(r, http, done, 16);
-        for (int i = 0; i < found; i++)
-            responses[done[i].tag] = done[i];
-        rc = found < 0 ? found : rc;
-        flying -= found < 0 ? flying : found;
-    }
-    for (int i = 0; i < n; i++)
-        if (responses[i].rc == -EINPROGRESS) {
-            responses[i].rc = why.code ? why.code : rc;
-            weir_err_set(&responses[i].err, responses[i].rc, "HTTP request: %s",
-                         why.code ? why.text : strerror(-responses[i].rc));
-        }
-    if (http && rc < 0)
-        weir_client_close(&http); /* requests may be in flight */
-    else if (http)
-        give_client(r, http);
-}
-
-int weir_remote_perform(struct weir_remote *r, const struct weir_client_request *request,
-                        struct weir_client_response *response)
-{
-    perform_all(r, request, 1, response);
-    return response->rc;
+    for (int i = 0; i < n && !http; i++)
+        responses[i] = (struct weir_client_response){.rc = why.code, .err = why};
+    if (http)
+        give_client(r, http, weir_client_do(http, requests, n, responses));
 }
 
 int weir_remote_get(struct weir_remote *r, const char *url, const char *path, const char *query, size_t limit,
@@ -100,7 +57,8 @@ int weir_remote_get(struct weir_remote *r, const char *url, const char *path, co
     const struct weir_signed s = {r, "GET", path, query};
     struct weir_client_request request = {.url = url, .wanted = {.limit = limit}};
     weir_remote_set_signature(&request, &s);
-    return weir_remote_perform(r, &request, response);
+    weir_remote_perform(r, &request, 1, response);
+    return response->rc;
 }
 
 void weir_remote_get_pages(struct weir_remote *r, const char *const *urls, int n, size_t limit,
@@ -109,7 +67,7 @@ void weir_remote_get_pages(struct weir_remote *r, const char *const *urls, int n
     struct weir_client_request requests[WEIR_REMOTE_DEPTH];
     for (int i = 0; i < n; i++)
         requests[i] = (struct weir_client_request){.url = urls[i], .wanted = {.limit = limit}, .tag = (uint32_t)i};
-    perform_all(r, requests, n, responses);
+    weir_remote_perform(r, requests, n, responses);
 }
 
 /* ---- objects ---- */
@@ -183,6 +141,8 @@ static struct weir_object *make_object(struct weir_remote *r, const char *path, 
         return NULL;
     }
     object->get = (struct weir_signed){r, "GET", object->url + (rest - url), ""};
+    object->head = object->get;
+    object->head.method = "HEAD";
     return object;
 }
 
@@ -211,11 +171,8 @@ static bool same_id(const struct weir_file_id *a, const struct weir_file_id *b)
 struct weir_object *weir_remote_object(struct weir_origin *origin, const char *path, const struct weir_file_id *id,
                                        struct weir_err *err)
 {
-    struct weir_file_id now;
-    struct weir_object *object = weir_remote_object_at((struct weir_remote *)origin, path, err);
-    if (!object || weir_remote_identify(origin, path, &now, err) < 0)
-        return NULL;
-    if (same_id(&now, id))
+    struct weir_object *object = weir_remote_known_object((struct weir_remote *)origin, path, err);
+    if (!object || same_id(&object->id, id))
         return object;
     weir_err_set(err, -ESTALE, "the file changed since it was opened; rerun to index it again");
     return NULL;
@@ -235,43 +192,39 @@ void weir_remote_request(struct weir_object *object, const struct weir_origin_ra
     weir_remote_set_signature(request, &object->get);
 }
 
-/* Waits for at least one response. Keeps the first error. Returns the number of responses, or -errno. */
-static int collect(struct weir_remote *r, struct weir_client *http, int *rc, struct weir_err *err)
+/* The ranges of an object, one request each. */
+struct fetch {
+    struct weir_object *object;
+    const struct weir_origin_range *next, *end;
+};
+
+static int next_range(void *user, struct weir_client_request *request, struct weir_err *err)
 {
-    struct weir_client_response responses[16];
-    int n = weir_remote_wait(r, http, responses, 16);
-    for (int i = 0; i < n; i++)
-        if (responses[i].rc < 0 && *rc == 0)
-            *rc = weir_err_set(err, responses[i].rc, "%s", responses[i].err.text);
-    return n;
+    struct fetch *f = user;
+    (void)err;
+    while (f->next < f->end && f->next->length == 0)
+        f->next++;
+    if (f->next == f->end)
+        return 0;
+    weir_remote_request(f->object, f->next++, 0, request);
+    return 1;
+}
+
+static int take_range(void *user, struct weir_client_response *response, struct weir_err *err)
+{
+    (void)user;
+    return response->rc < 0 ? weir_err_set(err, response->rc, "%s", response->err.text) : 0;
 }
 
 int weir_remote_fetch(struct weir_object *object, const struct weir_origin_range *ranges, int n, struct weir_err *err)
 {
-    struct weir_remote *r = object->get.remote;
+    struct fetch fetch = {object, ranges, ranges + n};
+    const struct weir_client_series series = {next_range, take_range, &fetch};
     struct weir_err why = WEIR_ERR_NONE;
-    struct weir_client *http = take_client(r, &why);
-    int rc = 0, next = 0, flying = 0;
-    if (!http)
-        return weir_err_set(err, why.code ? why.code : -ENOMEM, "%s", why.text);
-    while ((next < n && rc == 0) || flying > 0) {
-        struct weir_client_request request;
-        while (next < n && rc == 0 && flying < WEIR_REMOTE_DEPTH) {
-            weir_remote_request(object, &ranges[next++], 0, &request);
-            rc = request.wanted.length ? weir_client_start(http, &request) : 0;
-            flying += request.wanted.length && rc == 0;
-        }
-        int done = flying ? collect(r, http, &rc, &why) : 0;
-        if (done < 0)
-            rc = rc < 0 ? rc : weir_err_set(&why, done, "HTTP requests: %s", strerror(-done));
-        if (done < 0)
-            break;
-        flying -= done;
-    }
-    if (flying > 0)
-        weir_client_close(&http); /* cancels them: their memory is the caller's */
-    else
-        give_client(r, http);
+    struct weir_client *http = take_client(object->get.remote, &why);
+    int rc = http ? weir_client_run(http, &series, &why) : why.code;
+    if (http)
+        give_client(object->get.remote, http, rc);
     return rc < 0 ? weir_err_set(err, rc, "%s", why.text) : 0;
 }
 
@@ -416,7 +369,11 @@ int weir_remote_open(struct weir_origin **out, const char *text, const struct we
 int weir_remote_client(struct weir_origin *origin, struct weir_client **http, int depth, struct weir_err *err)
 {
     struct weir_remote *r = (struct weir_remote *)origin;
-    const struct weir_client_config config = {.depth = depth, .stop = &r->stop, .counts = &r->counts};
+    const struct weir_client_config config = {.depth = depth,
+                                              .stop = &r->stop,
+                                              .waiter = {weir_remote_stopped, r},
+                                              .patience_ns = &r->patience_ns,
+                                              .counts = &r->counts};
     return weir_client_open(http, &config, err);
 }
 

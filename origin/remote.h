@@ -51,8 +51,6 @@ struct weir_object;
 /* Returns the object of a file that has this identity. Returns NULL with err if it changed or cannot be found. */
 struct weir_object *weir_remote_object(struct weir_origin *origin, const char *path, const struct weir_file_id *id,
                                        struct weir_err *err);
-/* Calls weir_client_report_quiet. */
-void weir_remote_report_quiet(struct weir_origin *origin, const struct weir_client *http);
 /* Opens a client with `depth` requests in flight. */
 int weir_remote_client(struct weir_origin *origin, struct weir_client **http, int depth, struct weir_err *err);
 /* Prepares a request for a range of an object, which must not be empty. */

@@ -36,124 +36,95 @@ void weir_remote_learn(struct weir_remote *r, struct weir_object *object, const 
     pthread_mutex_unlock(&r->lock);
 }
 
-/* A request for the facts of an object. It must stay in place until the request completes. */
-struct question {
-    struct weir_object *object;
-    struct weir_signed head;
-};
-
-static void set_question(struct question *q, struct weir_object *object, struct weir_client_request *request)
+static struct weir_client_request question_of(const struct weir_object *object, uint32_t tag)
 {
-    *q = (struct question){object, object->get};
-    q->head.method = "HEAD";
-    *request = (struct weir_client_request){.url = object->url, .wanted = {.is_head = true}};
-    weir_remote_set_signature(request, &q->head);
+    struct weir_client_request request = {.url = object->url, .wanted = {.is_head = true}, .tag = tag};
+    weir_remote_set_signature(&request, &object->head);
+    return request;
 }
 
-/* Takes the facts out of the response. Frees its body. */
-static int take_answer(struct weir_object *object, struct weir_client_response *response,
-                       struct weir_remote_facts *facts, struct weir_err *err)
+/* Learns the facts in a response, and frees its body. */
+static int take_answer(struct weir_remote *r, struct weir_object *object, struct weir_client_response *response,
+                       struct weir_err *err)
 {
+    const struct weir_client_head *head = &response->head;
     free(response->body);
     atomic_store_explicit(&object->missing, response->rc == -ENOENT, memory_order_relaxed);
     if (response->rc < 0)
         return weir_err_set(err, response->rc, "%s", response->err.text);
-    if (!response->head.has_length)
+    if (!head->has_length)
         return weir_err_set(err, -EREMOTEIO, "the server does not state the file's size; " WEIR_SERVER_ADVICE);
-    const struct weir_client_head *head = &response->head;
-    *facts = (struct weir_remote_facts){
+    struct weir_remote_facts facts = {
         .size_bytes = head->length, .modified_s = head->modified_s, .is_recent = head->date_s <= head->modified_s};
-    memcpy(facts->etag, response->head.etag, sizeof facts->etag);
+    memcpy(facts.etag, head->etag, sizeof facts.etag);
+    weir_remote_learn(r, object, &facts);
     return 0;
 }
 
-static int ask(struct weir_remote *r, struct weir_object *object, struct weir_remote_facts *facts, struct weir_err *err)
+struct weir_object *weir_remote_known_object(struct weir_remote *r, const char *path, struct weir_err *err)
 {
     struct weir_client_response response;
-    struct weir_client_request request;
-    struct question question;
-    set_question(&question, object, &request);
-    weir_remote_perform(r, &request, &response);
-    return take_answer(object, &response, facts, err);
+    struct weir_object *object = weir_remote_object_at(r, path, err);
+    if (!object)
+        return NULL;
+    if (atomic_load_explicit(&object->missing, memory_order_relaxed)) {
+        weir_err_set(err, -ENOENT, "the server has no such file; check the URL");
+        return NULL;
+    }
+    if (atomic_load_explicit(&object->known, memory_order_acquire))
+        return object;
+    const struct weir_client_request request = question_of(object, 0);
+    weir_remote_perform(r, &request, 1, &response);
+    return take_answer(r, object, &response, err) < 0 ? NULL : object;
 }
 
 int weir_remote_identify(struct weir_origin *origin, const char *path, struct weir_file_id *id, struct weir_err *err)
 {
-    struct weir_remote *r = (struct weir_remote *)origin;
-    struct weir_remote_facts facts;
-    struct weir_object *object = weir_remote_object_at(r, path, err);
+    struct weir_err why = WEIR_ERR_NONE;
+    const struct weir_object *object = weir_remote_known_object((struct weir_remote *)origin, path, &why);
     if (!object)
-        return -EINVAL;
-    bool known = atomic_load_explicit(&object->known, memory_order_acquire);
-    if (atomic_load_explicit(&object->missing, memory_order_relaxed))
-        return weir_err_set(err, -ENOENT, "the server has no such file; check the URL");
-    int rc = known ? 0 : ask(r, object, &facts, err);
-    if (rc < 0)
-        return rc;
-    if (!known)
-        weir_remote_learn(r, object, &facts);
+        return weir_err_set(err, why.code, "%s", why.text);
     *id = object->id;
     return 0;
 }
 
 /* ---- many files at once ---- */
 
-/* Requests in flight. */
 struct questions {
     struct weir_remote *remote;
-    struct weir_client *http;
-    struct question all[ASK_DEPTH]; /* by tag */
-    int unused[ASK_DEPTH], n_unused;
-    bool failed; /* so badly that the rest is not asked for */
+    char *const *paths;
+    int n, next;
 };
 
-static void start_question(struct questions *q, const char *path)
+static int next_question(void *user, struct weir_client_request *request, struct weir_err *err)
 {
-    struct weir_err err = WEIR_ERR_NONE;
-    struct weir_client_request request;
-    struct weir_object *object = weir_remote_object_at(q->remote, path, &err);
-    if (!object || atomic_load_explicit(&object->known, memory_order_acquire))
-        return;
-    int tag = q->unused[--q->n_unused];
-    set_question(&q->all[tag], object, &request);
-    request.tag = (uint32_t)tag;
-    q->failed = weir_client_start(q->http, &request) < 0;
+    struct questions *q = user;
+    while (q->next < q->n) {
+        struct weir_object *object = weir_remote_object_at(q->remote, q->paths[q->next++], err);
+        if (!object || atomic_load_explicit(&object->known, memory_order_acquire))
+            continue;
+        *request = question_of(object, (uint32_t)q->next - 1);
+        return 1;
+    }
+    return 0;
 }
 
-static void take_answers(struct questions *q)
+static int take_question(void *user, struct weir_client_response *response, struct weir_err *err)
 {
-    struct weir_client_response responses[16];
-    int n = weir_remote_wait(q->remote, q->http, responses, 16);
-    q->failed |= n < 0;
-    for (int i = 0; i < n; i++) {
-        struct weir_err err = WEIR_ERR_NONE;
-        struct weir_remote_facts facts;
-        struct weir_object *object = q->all[responses[i].tag].object;
-        q->unused[q->n_unused++] = (int)responses[i].tag;
-        int rc = take_answer(object, &responses[i], &facts, &err);
-        if (rc == 0)
-            weir_remote_learn(q->remote, object, &facts);
-        q->failed |= rc < 0 && rc != -ENOENT && rc != -EACCES;
-    }
+    struct questions *q = user;
+    struct weir_object *object = weir_remote_object_at(q->remote, q->paths[response->tag], err);
+    int rc = take_answer(q->remote, object, response, err);
+    return rc == -ENOENT || rc == -EACCES ? 0 : rc;
 }
 
 void weir_remote_identify_all(struct weir_origin *origin, char *const *paths, int n)
 {
-    struct weir_err err = WEIR_ERR_NONE;
-    struct questions *q = n > 1 ? calloc(1, sizeof *q) : NULL;
-    if (!q)
-        return;
-    q->remote = (struct weir_remote *)origin;
-    for (int i = 0; i < ASK_DEPTH; i++)
-        q->unused[q->n_unused++] = i;
-    if (weir_remote_client(origin, &q->http, ASK_DEPTH, &err) == 0) {
-        for (int next = 0; !q->failed && (next < n || q->n_unused < ASK_DEPTH);) {
-            while (next < n && q->n_unused > 0 && !q->failed)
-                start_question(q, paths[next++]);
-            if (q->n_unused < ASK_DEPTH)
-                take_answers(q);
-        }
-        weir_client_close(&q->http); /* cancels what is left after a failure */
+    struct questions q = {(struct weir_remote *)origin, paths, n, 0};
+    const struct weir_client_series series = {next_question, take_question, &q};
+    struct weir_client *http;
+    struct weir_err ignored = WEIR_ERR_NONE;
+    if (n > 1 && weir_remote_client(origin, &http, ASK_DEPTH, &ignored) == 0) {
+        weir_client_run(http, &series, &ignored);
+        weir_client_close(&http);
     }
-    free(q);
 }

@@ -20,7 +20,7 @@ struct weir_signed {
 /* A file. Objects stay valid until the origin is closed. */
 struct weir_object {
     char *path, *url; /* the dataset's name of the file, and the address of requests */
-    struct weir_signed get;
+    struct weir_signed get, head;
     struct weir_file_id id;
     struct weir_remote_facts facts; /* constant once known is set, like key */
     struct weir_disk_key key;
@@ -76,14 +76,16 @@ void weir_remote_learn_sums(struct weir_remote *remote, struct weir_object *obje
 int weir_remote_check_sums(void *object, const struct weir_client_request *request, const struct weir_client_head *head,
                            struct weir_err *err);
 
+/* Returns the object whose facts are known; asks the server for them if necessary. Returns NULL with err. */
+struct weir_object *weir_remote_known_object(struct weir_remote *remote, const char *path, struct weir_err *err);
 /* As in struct weir_origin_ops. */
 int weir_remote_identify(struct weir_origin *origin, const char *path, struct weir_file_id *id, struct weir_err *err);
 
 /* Signs a request, unless the remote is anonymous or no S3. */
 void weir_remote_set_signature(struct weir_client_request *request, const struct weir_signed *signature);
-/* Performs one request. Returns response->rc. */
-int weir_remote_perform(struct weir_remote *remote, const struct weir_client_request *request,
-                        struct weir_client_response *response);
+/* Performs at most WEIR_REMOTE_DEPTH requests at once, whose tags are their numbers. */
+void weir_remote_perform(struct weir_remote *remote, const struct weir_client_request *requests, int n,
+                         struct weir_client_response *responses);
 /* Polls the program's callback on the thread that may call it. Returns whether the origin is cancelled. */
 static inline bool weir_remote_stopped(void *remote)
 {
@@ -92,9 +94,6 @@ static inline bool weir_remote_stopped(void *remote)
         atomic_store(&r->stop, true);
     return atomic_load(&r->stop);
 }
-/* Waits for completions, like weir_client_wait. Polls the program's callback on the thread that may call it. */
-int weir_remote_wait(struct weir_remote *remote, struct weir_client *http, struct weir_client_response *responses,
-                     int max);
 
 /* Performs a request for a whole body of at most `limit` bytes. query: "" = none. The caller frees response->body. */
 int weir_remote_get(struct weir_remote *remote, const char *url, const char *path, const char *query, size_t limit,

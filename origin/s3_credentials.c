@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { FILE_MAX_BYTES = 1 << 20, ANSWER_MAX_BYTES = 64 << 10, VALUE_MAX = 4096, WAIT_MS = 100 };
+enum { FILE_MAX_BYTES = 1 << 20, ANSWER_MAX_BYTES = 64 << 10, VALUE_MAX = 4096 };
 
 static const uint64_t PATIENCE_NS = (uint64_t)10 * 1000 * 1000 * 1000;
 
@@ -258,27 +258,20 @@ static int from_files(struct weir_s3_credentials *c, const struct files *f, cons
 
 /* ---- services ---- */
 
-/* Waits for the only request of the client. */
-static int await_answer(struct weir_client *http, const struct weir_waiter *waiter,
-                        struct weir_client_response *response)
-{
-    _Atomic uint64_t patience_ns = PATIENCE_NS;
-    int n;
-    while ((n = weir_client_wait(http, response, 1, WAIT_MS)) == 0) {
-        if (weir_waiter_stopped(waiter))
-            weir_client_cancel(http);
-        weir_client_report_quiet(http, &patience_ns, "the service of credentials for S3");
-    }
-    return n < 0 ? weir_err_set(&response->err, n, "%s", strerror(-n)) : response->rc;
-}
-
 /* Gets a text from a service of credentials. The caller wipes and frees *text. */
 static int get(const char *url, const char *method, const char *header, const struct weir_waiter *waiter, char **text,
                size_t *n, struct weir_err *err)
 {
     struct weir_client *http;
-    const struct weir_client_config config = {
-        .depth = 1, .attempts = 2, .connect_s = 1, .stall_s = 2, .no_proxy = true};
+    _Atomic uint64_t patience_ns = PATIENCE_NS;
+    const struct weir_client_config config = {.depth = 1,
+                                              .attempts = 2,
+                                              .connect_s = 1,
+                                              .stall_s = 2,
+                                              .waiter = waiter ? *waiter : (struct weir_waiter){0},
+                                              .patience_ns = &patience_ns,
+                                              .what = "the service of credentials for S3",
+                                              .no_proxy = true};
     struct weir_client_request request = {.url = url, .put = method, .has_secrets = true};
     struct weir_client_response response = {.rc = 0};
     request.wanted.limit = ANSWER_MAX_BYTES;
@@ -287,11 +280,10 @@ static int get(const char *url, const char *method, const char *header, const st
     int rc = weir_client_open(&http, &config, err);
     if (rc < 0)
         return rc;
-    rc = weir_client_start(http, &request);
-    rc = rc < 0 ? rc : await_answer(http, waiter, &response);
+    weir_client_do(http, &request, 1, &response);
     weir_client_close(&http);
-    if (rc < 0)
-        return weir_err_set(err, rc, "%s", response.err.text);
+    if (response.rc < 0)
+        return weir_err_set(err, response.rc, "%s", response.err.text);
     *text = (char *)response.body;
     *n = response.bytes;
     return *text ? 0 : weir_err_set(err, -EBADMSG, "an empty answer");

@@ -66,11 +66,6 @@ int weir_words_split(char *command, char *words[WEIR_PROCESS_WORDS_MAX + 1])
 
 /* ---- running ---- */
 
-bool weir_waiter_stopped(const struct weir_waiter *waiter)
-{
-    return waiter && waiter->stopped && waiter->stopped(waiter->user);
-}
-
 /* Starts the program with its output in a pipe, and with the signals of a new program. */
 static int start(char *const *words, int output, pid_t *process)
 {

@@ -2,7 +2,7 @@
 #ifndef WEIR_ORIGIN_S3_PROCESS_H
 #define WEIR_ORIGIN_S3_PROCESS_H
 
-#include "weir/base.h"
+#include "origin/http.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,13 +13,6 @@ enum { WEIR_PROCESS_WORDS_MAX = 64, WEIR_PROCESS_LIMIT_S = 60 }; /* the limit of
  * double quotes all but \" and \\; elsewhere a backslash keeps the next character. words: ends with NULL. Returns the
  * number of words, or -EINVAL for a quote without an end, no word or too many. */
 int weir_words_split(char *command, char *words[WEIR_PROCESS_WORDS_MAX + 1]);
-
-/* Who may end a wait: `stopped` is called 10 times per second. NULL = nobody. */
-struct weir_waiter {
-    bool (*stopped)(void *user);
-    void *user;
-};
-bool weir_waiter_stopped(const struct weir_waiter *waiter);
 
 /* Runs the command for at most limit_s and copies its output, at most size - 1 bytes, to text, with a final zero. The
  * host may ignore SIGCHLD or reap the process; its exit status is then unknown and counts as success. Returns the
