@@ -118,7 +118,8 @@ class Run:
     """A job that runs; a context. .pid is the training process. After the context, .result is its line of JSON, and
     .others the cores that other processes used on average."""
 
-    def __init__(self, machine, job, o, method, seed, changes=(), advice=None, watch=None, seconds=None):
+    def __init__(self, machine, job, o, method, seed, changes=(), advice=None, watch=None, seconds=None,
+                 options=()):
         self.machine, self.job, self.stack = machine, job, contextlib.ExitStack()
         effective = job.after(advice) if advice else job
         program = [str(HERE / "train.py"), job.name, "--method", method, "--seed", str(seed), "--seconds",
@@ -130,7 +131,7 @@ class Run:
         if changes:
             program += ["--set", *changes]
         if watch:
-            program = ["-m", "weir", "watch", "--json", str(watch)] + program
+            program = ["-m", "weir", "watch", "--json", str(watch), *options] + program
         self.effective = effective
         self.cores = machine.cpus(effective)
         self.place = ["taskset", "-c", ",".join(map(str, self.cores))]

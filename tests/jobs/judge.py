@@ -5,6 +5,7 @@
     tests/jobs/judge.py ... --only decode,lock --repeats 5 --method fork,spawn,forkserver
     tests/jobs/judge.py ... --gains            runs each job again after the advice: predicted and measured gain
     tests/jobs/judge.py ... --overhead         interleaved runs with and without
+    tests/jobs/judge.py ... --witnesses        the same run under both, and `weir report` of its log: do they agree?
     tests/jobs/judge.py ... --cuda             only the jobs with a GPU, their steps on it
 
 The jobs are in job_list.py; train.py runs them. A verdict is right if its first cause is one of the job's, "unsure" if it
@@ -56,6 +57,22 @@ def under_watch(machine, job, o, method, seed):
         if not path.exists():
             raise RuntimeError(f"python -m weir watch wrote no {path.name}\n{run.stderr[-2000:]}")
         return last_json(path.read_text()), run
+
+
+def under_all(machine, job, o, method, seed):
+    """Documents of weir.watch, weir top and `weir report` of the watch's log, about the same run."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, log = Path(folder) / "watch.json", Path(folder) / "watch.jsonl"
+        with Run(machine, job, o, method, seed, watch=path, seconds=o.seconds + 2, options=["--log", str(log)]) as run:
+            time.sleep(o.warm_up)
+            top = subprocess.run([machine.weir, "top", "--json", "--seconds", str(o.seconds), str(run.pid)],
+                                 capture_output=True, text=True)
+            run.finish()
+        report = subprocess.run([machine.weir, "report", "--json", str(log)], capture_output=True, text=True)
+        for done in (top, report):
+            if done.returncode:
+                raise RuntimeError(f"{' '.join(done.args)}: exit status {done.returncode}\n{done.stderr}")
+        return {"watch": last_json(path.read_text()), "top": last_json(top.stdout), "report": last_json(report.stdout)}, run
 
 
 def last_json(text):
@@ -296,6 +313,39 @@ def run_all(machine, jobs, o, say):
     return [row for row in on_slots(machine, o, run, runs) if row]
 
 
+# From outside, workers are busy with something; from inside, with what.
+BUSY_WITH = {"decode", "transform", "own-code", "read-cpu", "collate", "slow-file", "workers-saturated", "too-few-workers"}
+
+
+def agree(watch, top, report):
+    """Whether three first causes, of which one may be unsure, can be about the same job."""
+    return watch == report and ("unsure" in (watch, top) or watch == top or {watch, top} <= BUSY_WITH or
+                                {watch, top} <= {"step", "not-data-bound"})
+
+
+def witnesses(machine, jobs, o, say):
+    """The first causes that three tools name for the same run of each job."""
+    def hear(job, method, seed):
+        try:
+            machine.check(job)
+            documents, run = under_all(machine, job, o, method, seed)
+        except (Skipped, RuntimeError) as reason:
+            say(f"skipped  {job.name}: {reason}")
+            return None
+        first = {tool: causes_of(document)[0][0] for tool, document in documents.items()}
+        certainty = (find(documents["top"], "verdict") or {}).get("certainty") or "-"
+        same = agree(**first)
+        say(f"{'agree' if same else 'CONTRARY':9} {job.name:16} watch {first['watch']:18} top {first['top']:18} ({certainty:6}) "
+            f"report {first['report']:18} others {run.others:.2f}")
+        return {"job": job.name, "method": method, "seed": seed, "agree": same, "certainty": certainty,
+                "others_cores": round(run.others, 2), "right": first["watch"] in job.expected, **first}
+
+    tasks = [(job, method, seed) for seed in range(o.repeats) for method in o.methods for job in jobs]
+    rows = [row for row in on_slots(machine, o, hear, tasks) if row]
+    say(f"{len(rows)} jobs: {sum(row['agree'] for row in rows)} agree; weir.watch is right about {sum(row['right'] for row in rows)}")
+    return rows
+
+
 def same_losses(rows, say):
     """Losses with a tool are those of other runs of the same job and seed. Returns the number of differences."""
     seen, different = {}, 0
@@ -345,6 +395,7 @@ def options():
     parser.add_argument("--truth", action="store_true", help="measure the changes of the table, without tools")
     parser.add_argument("--gains", action="store_true")
     parser.add_argument("--overhead", action="store_true")
+    parser.add_argument("--witnesses", action="store_true")
     parser.add_argument("--json", help="file for all results")
     parser.add_argument("--keep", help="folder for the tools' documents")
     parser.add_argument("--list", action="store_true")
@@ -388,6 +439,9 @@ def judge_all(o, jobs):
     status = 0
     if o.truth:
         result["truth"] = truths(machine, jobs, o, say)
+    elif o.witnesses:
+        rows = result["witnesses"] = witnesses(machine, jobs, o, say)
+        status = int(not all(row["agree"] for row in rows))
     elif o.overhead:
         result["overhead"] = overhead(machine, jobs, o, say)
     else:
