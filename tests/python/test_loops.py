@@ -151,10 +151,13 @@ class OfTheirOwn(Loop):
                 time.sleep(QUICK)
                 timed("03b_image_decode", SLOW)
                 timed("03c_read_bytes", QUICK)
-                weir.log_timing("08_wait_for_data", time.perf_counter() - start)
+                end = time.perf_counter()
+                weir.log_timing("08_wait_for_data", end - start)
+                late.append(time.perf_counter() - end)  # a busy machine: logged as if it had begun later
                 start = time.perf_counter()
                 time.sleep(QUICK)
                 weir.log_timing("20_train_forward_pass", time.perf_counter() - start)
+        late = []
         name, text = self.slowest(loop)
         self.assertEqual(name, "03b_image_decode")
         self.assertIn("inside 08_wait_for_data", text)
@@ -162,7 +165,7 @@ class OfTheirOwn(Loop):
         wait = stats["08_wait_for_data"]
         self.assertEqual(wait.calls, STEPS)
         inside = stats["03b_image_decode"].total + stats["03c_read_bytes"].total
-        self.assertAlmostEqual(wait.own + inside, wait.total, delta=0.01 * wait.total)
+        self.assertAlmostEqual(wait.own + inside, wait.total, delta=0.01 * wait.total + sum(late))
         line = re.search(r"^consumer +(\S+)s +\S+% +(\S+)s +\S+% +(\S+)s +\S+% +(\S+)s", weir.table(), re.M)
         wall, work, waits, unattributed = map(float, line.groups())
         self.assertLessEqual(waits, wait.own + 0.011)
