@@ -121,3 +121,19 @@ bool weir_numbers_convert(enum weir_number_type from, const void *in, size_t n, 
     }
     return same;
 }
+
+#define COMPARE(name, type)                                                                                            \
+    int name(const void *a, const void *b)                                                                             \
+    {                                                                                                                  \
+        const type left = *(const type *)a, right = *(const type *)b;                                                  \
+        return (left > right) - (left < right);                                                                        \
+    }
+COMPARE(weir_compare_double, double)
+COMPARE(weir_compare_int, int)
+COMPARE(weir_compare_int64, int64_t)
+COMPARE(weir_compare_uint64, uint64_t)
+
+double weir_percent(double fraction)
+{
+    return 100 * fmin(fmax(fraction, 0), 1);
+}

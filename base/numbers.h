@@ -34,4 +34,13 @@ enum weir_number_type weir_number_common(enum weir_number_type a, enum weir_numb
  * value was changed (NaN converted to NaN is unchanged). in and out must not overlap. */
 bool weir_numbers_convert(enum weir_number_type from, const void *in, size_t n, enum weir_number_type to, void *out);
 
+/* For qsort and bsearch: ascending order. */
+int weir_compare_double(const void *a, const void *b);
+int weir_compare_int(const void *a, const void *b);
+int weir_compare_int64(const void *a, const void *b);
+int weir_compare_uint64(const void *a, const void *b);
+
+/* Returns a fraction in percent, clamped to 0..100. */
+double weir_percent(double fraction);
+
 #endif

@@ -185,3 +185,13 @@ void weir_shell_word(FILE *out, const char *word)
             fputc(*word, out);
     fputc('\'', out);
 }
+
+int weir_compare_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+int weir_compare_text_pointer(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}

@@ -40,4 +40,9 @@ void weir_text_csv(FILE *out, const char *text);
  * it contains control characters. */
 void weir_shell_word(FILE *out, const char *word);
 
+/* For qsort and bsearch: the order of strcmp. Elements are arrays of characters, or structs that begin with one. */
+int weir_compare_text(const void *a, const void *b);
+/* The same for elements that are pointers to strings. */
+int weir_compare_text_pointer(const void *a, const void *b);
+
 #endif

@@ -1,4 +1,5 @@
 #include "bench/series.h"
+#include "base/numbers.h"
 #include "cli/sysinfo.h"
 #include "datasets/hdf5/h5_read.h"
 #include "weir/dataset.h"
@@ -14,19 +15,13 @@ void series_add(struct series *series, double value)
         series->values[series->n++] = value;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 double series_at(const struct series *series, double q)
 {
     if (series->n == 0)
         return 0;
     double sorted[SERIES_MAX];
     memcpy(sorted, series->values, sizeof *sorted * (size_t)series->n);
-    qsort(sorted, (size_t)series->n, sizeof *sorted, by_value);
+    qsort(sorted, (size_t)series->n, sizeof *sorted, weir_compare_double);
     double place = q * (series->n - 1);
     int low = (int)place, high = low + 1 < series->n ? low + 1 : low;
     return sorted[low] + (sorted[high] - sorted[low]) * (place - low);

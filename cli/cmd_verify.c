@@ -1,4 +1,5 @@
 #include "base/grow.h"
+#include "base/numbers.h"
 #include "base/shortage.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -104,12 +105,6 @@ static void progress(void *user, uint64_t done, uint64_t total)
 
 /* ---- lengths ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    int left = *(const int *)a, right = *(const int *)b;
-    return (left > right) - (left < right);
-}
-
 static double from_median(const struct lengths *lengths, int steps)
 {
     return steps > lengths->median ? steps - lengths->median : lengths->median - steps;
@@ -156,7 +151,7 @@ static bool fill_lengths(const struct weir_dataset *dataset, const char *path, s
     }
     for (int e = 0; e < n; e++)
         sorted[e] = weir_dataset_steps(dataset, e);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
+    qsort(sorted, (size_t)n, sizeof *sorted, weir_compare_int);
     lengths->min = sorted[0];
     lengths->max = sorted[n - 1];
     lengths->median = (sorted[(n - 1) / 2] + (double)sorted[n / 2]) / 2;

@@ -1,4 +1,5 @@
 #include "cli/info_print.h"
+#include "base/numbers.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/sysinfo.h"
@@ -36,12 +37,6 @@ struct facts {
     struct state_facts qpos, actions;
     char unturned[512]; /* line of weir_probe_unturned; may be empty */
 };
-
-static int by_value(const void *a, const void *b)
-{
-    int left = *(const int *)a, right = *(const int *)b;
-    return (left > right) - (left < right);
-}
 
 static void count_bytes(const struct weir_dataset *dataset, int camera, struct camera_facts *facts)
 {
@@ -130,7 +125,7 @@ static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *fac
         facts->lengths[i] = weir_dataset_steps(dataset, i);
         facts->steps += (uint64_t)facts->lengths[i];
     }
-    qsort(facts->lengths, (size_t)n, sizeof *facts->lengths, by_value);
+    qsort(facts->lengths, (size_t)n, sizeof *facts->lengths, weir_compare_int);
     for (int c = 0; c < cameras; c++) {
         facts->cameras[c].probe = probes[c];
         struct weir_storage_kind kind;

@@ -1,4 +1,5 @@
 #include "base/grow.h"
+#include "base/text.h"
 #include "datasets/index.h"
 
 #include <errno.h>
@@ -33,15 +34,10 @@ void weir_path_list_sort(struct weir_path_list *list)
         qsort(list->paths, (size_t)list->n, sizeof *list->paths, by_version);
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 void weir_path_list_sort_bytes(struct weir_path_list *list)
 {
     if (list->n > 1)
-        qsort(list->paths, (size_t)list->n, sizeof *list->paths, by_bytes);
+        qsort(list->paths, (size_t)list->n, sizeof *list->paths, weir_compare_text_pointer);
 }
 
 /* ---- older copies ---- */

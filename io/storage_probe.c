@@ -1,3 +1,4 @@
+#include "base/numbers.h"
 #include "base/threads.h"
 #include "io/storage.h"
 #include "weir/base.h"
@@ -48,12 +49,6 @@ static uint64_t time_read(const struct weir_file_set *set, const struct weir_ext
     return got == (ssize_t)length ? took_ns + 1 : 0;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Returns the median duration of consecutive single reads in seconds, or 0 if none succeeded. */
 static double alone(struct probing *p, size_t most, void *buffer)
 {
@@ -66,7 +61,7 @@ static double alone(struct probing *p, size_t most, void *buffer)
         ns[n] = time_read(p->set, &p->extents[i], most, buffer);
         n += ns[n] > 0;
     }
-    qsort(ns, (size_t)n, sizeof ns[0], by_size);
+    qsort(ns, (size_t)n, sizeof ns[0], weir_compare_uint64);
     return n > 0 ? (double)ns[n / 2] / 1e9 : 0;
 }
 

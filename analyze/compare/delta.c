@@ -1,6 +1,7 @@
 #include "analyze/compare/delta.h"
 
 #include "base/grow.h"
+#include "base/numbers.h"
 
 #include <errno.h>
 #include <math.h>
@@ -79,12 +80,6 @@ static int left_out(const struct distribution *d)
 
 /* ---- pairs ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 /* Copies at most WEIR_DELTA_MAX values; of more, means of neighbours. Returns their number. */
 static int condense(double *to, const struct weir_series *series)
 {
@@ -109,7 +104,7 @@ double weir_series_median(const struct weir_series *series)
 {
     double sorted[WEIR_DELTA_MAX];
     size_t n = (size_t)condense(sorted, series);
-    qsort(sorted, n, sizeof *sorted, by_value);
+    qsort(sorted, n, sizeof *sorted, weir_compare_double);
     return median_of(sorted, n);
 }
 
@@ -174,8 +169,8 @@ int weir_delta_of(struct weir_delta *change, const struct weir_series *before, c
                                   .before = NAN,
                                   .after = NAN,
                                   .errors = NAN};
-    qsort(from, (size_t)n, sizeof *from, by_value);
-    qsort(to, (size_t)m, sizeof *to, by_value);
+    qsort(from, (size_t)n, sizeof *from, weir_compare_double);
+    qsort(to, (size_t)m, sizeof *to, weir_compare_double);
     change->before = median_of(from, (size_t)n);
     change->after = median_of(to, (size_t)m);
     if (n == 0 || m == 0 || (!difference && !(change->before > 0)))
@@ -186,7 +181,7 @@ int weir_delta_of(struct weir_delta *change, const struct weir_series *before, c
     for (int i = 0; i < n; i++)
         for (int j = 0; j < m; j++)
             pairs[i * m + j] = change_of(from[i], to[j], difference);
-    qsort(pairs, (size_t)n * (size_t)m, sizeof *pairs, by_value);
+    qsort(pairs, (size_t)n * (size_t)m, sizeof *pairs, weir_compare_double);
     change->change = median_of(pairs, (size_t)n * (size_t)m);
     if (n >= WEIR_DELTA_LEAST && m >= WEIR_DELTA_LEAST) {
         change->errors = errors_apart(from, n, to, m);

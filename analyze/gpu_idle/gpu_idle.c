@@ -1,6 +1,7 @@
 /* Finds the gaps between the activities of each device, and their causes. */
 #include "analyze/gpu_idle/gpu_idle.h"
 #include "analyze/gpu_idle/gpu_idle_priv.h"
+#include "base/numbers.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -158,12 +159,6 @@ static void find_threads(const struct sweep *s, struct gap *gap, const struct we
         gap->beside = previous;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const int64_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 static int64_t quantile(const int64_t *sorted, uint64_t n, uint64_t percent)
 {
     uint64_t rank = n / 100 * percent + (n % 100 * percent + 99) / 100; /* nearest rank, starting at 1 */
@@ -221,7 +216,7 @@ static void sweep_device(struct sweep *s, const struct activity *a, size_t n)
     find_threads(s, &gap, before ? launch_of(s, before) : NULL);
     add_gap(s, &gap);
     device->copies_alone_ns = device->busy_ns - kernels_ns;
-    qsort(s->delays, device->launches, sizeof *s->delays, by_value);
+    qsort(s->delays, device->launches, sizeof *s->delays, weir_compare_int64);
     device->delay_p50_ns = quantile(s->delays, device->launches, 50);
     device->delay_p99_ns = quantile(s->delays, device->launches, 99);
 }

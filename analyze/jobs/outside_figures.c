@@ -1,5 +1,6 @@
 /* Sums of the last intervals of a job, and their means. */
 #include "analyze/jobs/outside.h"
+#include "base/numbers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -134,12 +135,6 @@ static int remove_parked(struct workers *workers)
     return parked;
 }
 
-static int descending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x < y) - (x > y);
-}
-
 /* Compares the workers' time at work. Waiting for a core counts, since it only makes the difference smaller. */
 static void compare_workers(struct weir_outside_figures *figures, const struct workers *workers)
 {
@@ -158,8 +153,8 @@ static void compare_workers(struct weir_outside_figures *figures, const struct w
     }
     if (n < 2)
         return;
-    qsort(busy, (size_t)n, sizeof *busy, descending);
-    figures->rest = busy[1 + (n - 2) / 2];
+    qsort(busy, (size_t)n, sizeof *busy, weir_compare_double);
+    figures->rest = busy[n - 2 - (n - 2) / 2];
 }
 
 static void mean_of_workers(struct weir_outside_figures *figures, const struct weir_outside_window *window)

@@ -1,6 +1,7 @@
 /* The rules of the verdict on a job that is seen from outside (docs/internals/verdict.md). */
 #include "analyze/causes/cores.h"
 #include "analyze/jobs/outside.h"
+#include "base/numbers.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -37,11 +38,6 @@ static struct weir_outside_cause *add(struct weir_outside_verdict *verdict, enum
     vsnprintf(row->evidence, sizeof row->evidence, format, args);
     va_end(args);
     return row;
-}
-
-static double percent(double fraction)
-{
-    return 100 * fmin(fmax(fraction, 0), 1);
 }
 
 /* What is sampled is certain from here on only. */
@@ -109,10 +105,10 @@ static struct wait_text wait_text(figures_t *f)
         snprintf(wait.text, sizeof wait.text, "the pin thread hides the training loop's wait");
     else if (waits_on_lock(f))
         snprintf(wait.text, sizeof wait.text, "the training loop waits on a lock %.0f %% of the time",
-                 percent(f->main[WEIR_TASK_LOCK]));
+                 weir_percent(f->main[WEIR_TASK_LOCK]));
     else
         snprintf(wait.text, sizeof wait.text, "the training loop waits for batches %.0f %% of the time",
-                 percent(f->main[WEIR_TASK_IDLE]));
+                 weir_percent(f->main[WEIR_TASK_IDLE]));
     return wait;
 }
 
@@ -163,7 +159,7 @@ static void judge_threads(struct weir_outside_verdict *verdict, figures_t *f)
         "%.1f threads per worker run or wait for a core, %.0f in all, on %.3g core%s; workers wait for a core %.0f %% "
         "of "
         "the time",
-        f->ready_threads, threads, usable(f), usable(f) == 1 ? "" : "s", percent(f->workers[WEIR_TASK_CORE_WAIT]));
+        f->ready_threads, threads, usable(f), usable(f) == 1 ? "" : "s", weir_percent(f->workers[WEIR_TASK_CORE_WAIT]));
 }
 
 static void judge_quota(struct weir_outside_verdict *verdict, const struct weir_core_figures *cores)
@@ -172,7 +168,7 @@ static void judge_quota(struct weir_outside_verdict *verdict, const struct weir_
         add(verdict, WEIR_JOB_QUOTA, SURE,
             "the quota of %.3g cores was used up in %.0f %% of its periods; the job waits for a core %.0f %% of the "
             "time",
-            cores->quota_cores, percent(cores->periods), percent(cores->core_wait));
+            cores->quota_cores, weir_percent(cores->periods), weir_percent(cores->core_wait));
 }
 
 static void judge_neighbours(struct weir_outside_verdict *verdict, figures_t *f, const struct weir_core_figures *cores)
@@ -189,7 +185,8 @@ static void judge_neighbours(struct weir_outside_verdict *verdict, figures_t *f,
     add(verdict, WEIR_JOB_NEIGHBOURS, is_sure(taken, WEIR_VERDICT_OTHERS * f->cores) && !crowded ? SURE : LIKELY,
         "other processes use %.1f of %d cores%s; the training loop waits for a core %.0f %% of the time, workers %.0f "
         "%%",
-        taken, f->cores, which, percent(f->main[WEIR_TASK_CORE_WAIT]), percent(f->workers[WEIR_TASK_CORE_WAIT]));
+        taken, f->cores, which, weir_percent(f->main[WEIR_TASK_CORE_WAIT]),
+        weir_percent(f->workers[WEIR_TASK_CORE_WAIT]));
 }
 
 /* More workers than cores, of one thread each. */
@@ -200,7 +197,7 @@ static void judge_crowd(struct weir_outside_verdict *verdict, figures_t *f, enum
     struct weir_outside_cause *cause =
         add(verdict, WEIR_JOB_WORKERS_SATURATED, at_most(f, SURE),
             "%d workers share %d core%s, and wait for one %.0f %% of the time; %s", f->n_workers, f->cores,
-            f->cores == 1 ? "" : "s", percent(f->workers[WEIR_TASK_CORE_WAIT]), wait_text(f).text);
+            f->cores == 1 ? "" : "s", weir_percent(f->workers[WEIR_TASK_CORE_WAIT]), wait_text(f).text);
     cause->advice = WEIR_JOB_ADVICE_FEWER_WORKERS;
     cause->num_workers = f->cores;
     cause->num_workers_now = f->n_workers;
@@ -233,7 +230,7 @@ static bool judge_gil(struct weir_outside_verdict *verdict, figures_t *f)
     add(verdict, WEIR_JOB_GIL, LIKELY,
         "another thread of the main process is on a core %.0f %% of the time, and the training loop waits for a lock "
         "%.0f %%",
-        percent(f->other_thread), percent(f->main[WEIR_TASK_LOCK]));
+        weir_percent(f->other_thread), weir_percent(f->main[WEIR_TASK_LOCK]));
     return true;
 }
 
@@ -241,7 +238,8 @@ static void add_gpu(struct weir_outside_cause *cause, figures_t *f)
 {
     size_t n = strlen(cause->evidence);
     if (f->gpu_busy >= 0)
-        snprintf(cause->evidence + n, sizeof cause->evidence - n, "; the GPU is busy %.0f %%", percent(f->gpu_busy));
+        snprintf(cause->evidence + n, sizeof cause->evidence - n, "; the GPU is busy %.0f %%",
+                 weir_percent(f->gpu_busy));
 }
 
 /* A copy from memory that is not pinned takes the loop's time. */
@@ -253,8 +251,8 @@ static bool judge_copies(struct weir_outside_verdict *verdict, figures_t *f)
     add(verdict, WEIR_JOB_PIN_OFF, LIKELY,
         "%.1f GB/s go to the GPU, which is busy %.0f %%, and there is no pin thread; the training loop is on a core "
         "%.0f %% of the time, workers are idle %.0f %%",
-        f->to_gpu_bytes_per_s / 1e9, percent(f->gpu_busy), percent(f->main[WEIR_TASK_ON_CORE]),
-        percent(f->workers[WEIR_TASK_IDLE]));
+        f->to_gpu_bytes_per_s / 1e9, weir_percent(f->gpu_busy), weir_percent(f->main[WEIR_TASK_ON_CORE]),
+        weir_percent(f->workers[WEIR_TASK_IDLE]));
     return true;
 }
 
@@ -272,17 +270,18 @@ static void judge_step(struct weir_outside_verdict *verdict, figures_t *f)
     enum weir_certainty certainty = may_wait ? LIKELY : SURE;
     struct weir_outside_cause *cause;
     if (step_waits || (gpu_waits && f->n_workers > 0))
-        cause =
-            add(verdict, WEIR_JOB_STEP, LIKELY,
-                "workers are idle %.0f %% of the time, so batches are ready; the training loop is on a core %.0f %%, "
-                "asleep %.0f %%",
-                percent(f->workers[WEIR_TASK_IDLE]), percent(f->main[WEIR_TASK_ON_CORE]), percent(asleep));
-    else
         cause = add(
-            verdict, WEIR_JOB_NOT_DATA_BOUND, certainty,
-            "workers are idle %.0f %% of the time; the training loop is on a core %.0f %%, and waits for batches "
-            "at most %.0f %%",
-            percent(f->workers[WEIR_TASK_IDLE]), percent(f->main[WEIR_TASK_ON_CORE]), percent(f->main[WEIR_TASK_IDLE]));
+            verdict, WEIR_JOB_STEP, LIKELY,
+            "workers are idle %.0f %% of the time, so batches are ready; the training loop is on a core %.0f %%, "
+            "asleep %.0f %%",
+            weir_percent(f->workers[WEIR_TASK_IDLE]), weir_percent(f->main[WEIR_TASK_ON_CORE]), weir_percent(asleep));
+    else
+        cause =
+            add(verdict, WEIR_JOB_NOT_DATA_BOUND, certainty,
+                "workers are idle %.0f %% of the time; the training loop is on a core %.0f %%, and waits for batches "
+                "at most %.0f %%",
+                weir_percent(f->workers[WEIR_TASK_IDLE]), weir_percent(f->main[WEIR_TASK_ON_CORE]),
+                weir_percent(f->main[WEIR_TASK_IDLE]));
     add_gpu(cause, f);
 }
 
@@ -294,7 +293,7 @@ static bool judge_start_up(struct weir_outside_verdict *verdict, figures_t *f)
         return false;
     add(verdict, WEIR_JOB_START_UP, at_most(f, LIKELY),
         "%d workers were started in %.0f s; %.0f %% of the time they were missing or younger than %.0f s; %s",
-        f->workers_begun, f->seconds, percent(f->young), WEIR_OUTSIDE_YOUNG_S, wait_text(f).text);
+        f->workers_begun, f->seconds, weir_percent(f->young), WEIR_OUTSIDE_YOUNG_S, wait_text(f).text);
     return true;
 }
 
@@ -303,7 +302,7 @@ static bool judge_slow_worker(struct weir_outside_verdict *verdict, figures_t *f
     if (f->n_workers < 2 || f->busiest < WEIR_OUTSIDE_SLOW_BUSY || f->rest > WEIR_OUTSIDE_SLOW_REST)
         return false;
     add(verdict, WEIR_JOB_SLOW_WORKER, LIKELY, "process %d works %.0f %% of the time, the others %.0f %%; %s",
-        (int)f->busiest_pid, percent(f->busiest), percent(f->rest), wait_text(f).text);
+        (int)f->busiest_pid, weir_percent(f->busiest), weir_percent(f->rest), wait_text(f).text);
     return true;
 }
 
@@ -353,8 +352,8 @@ static void judge_saturated(struct weir_outside_verdict *verdict, figures_t *f)
         at_most(f, asleep_at_work(f) ? LIKELY : SURE), /* what they wait for may not allow more */
         "%d worker%s on a core %.0f %% of the time%s, asleep at work %.0f %%, idle %.0f %%; %s; %.1f of %.3g core%s "
         "idle",
-        f->n_workers, f->n_workers == 1 ? " is" : "s are", percent(on_core), threads, percent(asleep),
-        percent(f->workers[WEIR_TASK_IDLE]), wait_text(f).text, fmax(free_cores(f), 0), usable(f),
+        f->n_workers, f->n_workers == 1 ? " is" : "s are", weir_percent(on_core), threads, weir_percent(asleep),
+        weir_percent(f->workers[WEIR_TASK_IDLE]), wait_text(f).text, fmax(free_cores(f), 0), usable(f),
         usable(f) == 1 ? " is" : "s are");
     if (more)
         suggest_workers(cause, f, on_core + f->other_cores);
@@ -372,11 +371,11 @@ static bool judge_blocked(struct weir_outside_verdict *verdict, figures_t *f)
     int before = verdict->n_causes;
     if (storage >= WEIR_JOB_ASLEEP * work)
         add(verdict, WEIR_JOB_STORAGE, at_most(f, is_sure(storage, WEIR_JOB_ASLEEP * work) ? SURE : LIKELY),
-            "workers sleep in storage %.0f %% of the time, and read %.1f MB/s from it; %s", percent(storage),
+            "workers sleep in storage %.0f %% of the time, and read %.1f MB/s from it; %s", weir_percent(storage),
             f->storage_bytes_per_s / 1e6, wait_text(f).text);
     if (lock >= WEIR_JOB_ASLEEP * work && f->other_cores < WEIR_OUTSIDE_HELPED)
         add(verdict, WEIR_JOB_LOCK, at_most(f, is_sure(lock, WEIR_JOB_ASLEEP * work) ? SURE : LIKELY),
-            "workers wait for a lock %.0f %% of the time; %s", percent(lock), wait_text(f).text);
+            "workers wait for a lock %.0f %% of the time; %s", weir_percent(lock), wait_text(f).text);
     return verdict->n_causes > before;
 }
 
@@ -391,7 +390,7 @@ static void judge_data(struct weir_outside_verdict *verdict, figures_t *f)
     }
     add(verdict, WEIR_JOB_UNSURE, UNSURE,
         "%s, but workers are idle %.0f %%: uneven batches, a remote source or a step that waits for something else",
-        wait_text(f).text, percent(f->workers[WEIR_TASK_IDLE]));
+        wait_text(f).text, weir_percent(f->workers[WEIR_TASK_IDLE]));
 }
 
 /* ---- unknown ---- */
@@ -403,7 +402,7 @@ static void judge_without_workers(struct weir_outside_verdict *verdict, figures_
     if (f->main[WEIR_TASK_STORAGE] >= WEIR_JOB_ASLEEP)
         cause = add(verdict, WEIR_JOB_STORAGE, LIKELY,
                     "the main process sleeps in storage %.0f %% of the time, and has no %s",
-                    percent(f->main[WEIR_TASK_STORAGE]), workers);
+                    weir_percent(f->main[WEIR_TASK_STORAGE]), workers);
     else if (f->gpu_busy >= WEIR_VERDICT_BUSY)
         cause = add(verdict, WEIR_JOB_NOT_DATA_BOUND, LIKELY, "the main process has no %s", workers);
     else
@@ -411,7 +410,7 @@ static void judge_without_workers(struct weir_outside_verdict *verdict, figures_
             add(verdict, WEIR_JOB_UNSURE, UNSURE,
                 "the main process has no %s, so loading and the step share one thread, which is on a core %.0f %% of "
                 "the time",
-                workers, percent(f->main[WEIR_TASK_ON_CORE]));
+                workers, weir_percent(f->main[WEIR_TASK_ON_CORE]));
     add_gpu(cause, f);
 }
 
@@ -420,16 +419,18 @@ static void judge_hidden(struct weir_outside_verdict *verdict, figures_t *f)
     double on_core = f->main[WEIR_TASK_ON_CORE], busy = f->workers[WEIR_TASK_ON_CORE];
     if (on_core >= 1 - WAIT && f->n_workers > 0)
         add(verdict, WEIR_JOB_NOT_DATA_BOUND, LIKELY,
-            "the training loop is on a core %.0f %% of the time, workers %.0f %%", percent(on_core), percent(busy));
+            "the training loop is on a core %.0f %% of the time, workers %.0f %%", weir_percent(on_core),
+            weir_percent(busy));
     else if (busy >= 1 - IDLE_LEAST)
         add(verdict, WEIR_JOB_WORKERS_SATURATED, LIKELY,
-            "workers are on a core %.0f %% of the time, the training loop %.0f %%", percent(busy), percent(on_core));
+            "workers are on a core %.0f %% of the time, the training loop %.0f %%", weir_percent(busy),
+            weir_percent(on_core));
     else
         add(verdict, WEIR_JOB_UNSURE, UNSURE,
             "the kernel hides what sleeping threads of this process wait for; run weir top as its user. The training "
             "loop "
             "is on a core %.0f %% of the time, workers %.0f %%",
-            percent(on_core), percent(busy));
+            weir_percent(on_core), weir_percent(busy));
 }
 
 static void judge_unknown(struct weir_outside_verdict *verdict, figures_t *f)
@@ -442,15 +443,15 @@ static void judge_unknown(struct weir_outside_verdict *verdict, figures_t *f)
         return;
     if (f->pin[WEIR_TASK_ON_CORE] >= WEIR_OUTSIDE_SLOW_BUSY) {
         add(verdict, WEIR_JOB_TRANSFER, LIKELY, "the pin thread is on a core %.0f %% of the time",
-            percent(f->pin[WEIR_TASK_ON_CORE]));
+            weir_percent(f->pin[WEIR_TASK_ON_CORE]));
         return;
     }
     struct weir_outside_cause *cause =
         add(verdict, WEIR_JOB_UNSURE, UNSURE,
             "the training loop sleeps on a lock %.0f %% of the time, which can be a batch, the autograd thread or the "
             "GIL%s; workers are idle %.0f %%",
-            percent(f->main[WEIR_TASK_LOCK]), f->has_pin ? ": the pin thread hides which" : "",
-            percent(f->workers[WEIR_TASK_IDLE]));
+            weir_percent(f->main[WEIR_TASK_LOCK]), f->has_pin ? ": the pin thread hides which" : "",
+            weir_percent(f->workers[WEIR_TASK_IDLE]));
     add_gpu(cause, f);
 }
 

@@ -1,5 +1,6 @@
 #include "analyze/prediction/whatif.h"
 #include "analyze/prediction/demands.h"
+#include "base/numbers.h"
 #include "base/table.h"
 #include "base/terminal.h"
 
@@ -53,12 +54,6 @@ static double error_of(const struct weir_whatif_change *change)
     return is_checked(change) ? change->predicted / change->measured - 1 : 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void find_errors(const struct weir_whatif *found, struct errors *errors)
 {
     double values[WEIR_WHATIF_CHANGES];
@@ -75,7 +70,7 @@ static void find_errors(const struct weir_whatif *found, struct errors *errors)
     int n = errors->pairs;
     if (n == 0)
         return;
-    qsort(values, (size_t)n, sizeof values[0], by_value);
+    qsort(values, (size_t)n, sizeof values[0], weir_compare_double);
     errors->median = (values[(n - 1) / 2] + values[n / 2]) / 2;
     errors->p90 = values[(int)ceil(0.9 * n) - 1]; /* nearest rank */
 }

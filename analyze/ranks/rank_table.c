@@ -2,6 +2,7 @@
 #include "analyze/ranks/rank_verdict.h"
 #include "base/table.h"
 #include "base/terminal.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -106,11 +107,6 @@ static void name_stage(struct row *row, const struct weir_rank_stage *stage)
              told ? ")" : "");
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct row *)a)->name, ((const struct row *)b)->name);
-}
-
 /* Fills in the figures, then the stages in the order of their names. */
 static bool fill_rows(struct rows *rows, const struct weir_rank *ranks, int n)
 {
@@ -134,7 +130,7 @@ static bool fill_rows(struct rows *rows, const struct weir_rank *ranks, int n)
             rows->n += fill_row(row, ranks, n, values);
         }
     }
-    qsort(rows->rows + first, (size_t)(rows->n - first), sizeof *rows->rows, by_name);
+    qsort(rows->rows + first, (size_t)(rows->n - first), sizeof *rows->rows, weir_compare_text);
     free(values);
     return values != NULL;
 }

@@ -1,5 +1,6 @@
 #include "analyze/ranks/rank_verdict.h"
 #include "analyze/verdict/verdict.h"
+#include "base/numbers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -102,12 +103,6 @@ static double read_of(const struct weir_rank_record *record)
     return record->read_s;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 struct ranks {
     const struct weir_rank *ranks;
     int n;
@@ -116,7 +111,7 @@ struct ranks {
 
 double weir_rank_median(double *values, int n)
 {
-    qsort(values, (size_t)n, sizeof *values, by_size);
+    qsort(values, (size_t)n, sizeof *values, weir_compare_double);
     return n == 0 ? 0 : n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 

@@ -1,4 +1,5 @@
 #include "analyze/trials/rounds.h"
+#include "base/numbers.h"
 #include "weir/base.h"
 
 #include <errno.h>
@@ -56,12 +57,6 @@ int weir_rounds_run(const struct weir_rounds_config *config)
 
 static const double LEVEL = 0.925;
 
-static int by_value(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 /* Returns the largest k for which the interval from the k-th smallest to the k-th largest value has a probability of at
  * least LEVEL, or 1 if none exists. */
 static int rank_of(int n, double *probability)
@@ -95,7 +90,7 @@ void weir_interval_of(const double *values, int n, struct weir_interval *interva
             sorted[count++] = values[i];
     if (count == 0)
         return;
-    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    qsort(sorted, (size_t)count, sizeof *sorted, weir_compare_double);
     int k = rank_of(count, &interval->probability);
     interval->n = count;
     interval->median = middle_of(sorted, count);
@@ -105,7 +100,7 @@ void weir_interval_of(const double *values, int n, struct weir_interval *interva
     interval->most = sorted[count - 1];
     for (int i = 0; i < count; i++)
         sorted[i] = fabs(sorted[i] - interval->median);
-    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    qsort(sorted, (size_t)count, sizeof *sorted, weir_compare_double);
     interval->error = 1.2533 * 1.4826 * middle_of(sorted, count) / sqrt(count);
 }
 

@@ -1,11 +1,12 @@
 #include "analyze/verdict/stage_advice.h"
+#include "base/numbers.h"
 
 #include <math.h>
 #include <string.h>
 
 static double percent(double part_s, double whole_s)
 {
-    return whole_s > 0 ? 100 * fmin(fmax(part_s / whole_s, 0), 1) : 0;
+    return whole_s > 0 ? weir_percent(part_s / whole_s) : 0;
 }
 
 /* ---- conditions ---- */

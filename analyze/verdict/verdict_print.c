@@ -1,16 +1,12 @@
 /* Prints a verdict: its sentences, the advice, the limits, and the shares of the step. */
 #include "analyze/verdict/stage_advice.h"
 #include "analyze/verdict/verdict_priv.h"
+#include "base/numbers.h"
 #include "base/terminal.h"
 #include "base/text.h"
 
 #include <math.h>
 #include <string.h>
-
-static double percent(double fraction)
-{
-    return 100 * fmin(fmax(fraction, 0), 1);
-}
 
 /* ---- advice ---- */
 
@@ -57,7 +53,7 @@ static void say_cache(FILE *out, const struct weir_advice *advice)
     if (advice->part >= 1)
         fprintf(out, "all frames fit in %s", size);
     else
-        fprintf(out, "%.0f %% of the frames fit in %s", percent(advice->part), size);
+        fprintf(out, "%.0f %% of the frames fit in %s", weir_percent(advice->part), size);
 }
 
 static void say_change(FILE *out, const struct weir_verdict *verdict, const struct weir_advice *advice)
@@ -162,7 +158,7 @@ static void print_bound(FILE *out, const struct weir_verdict *verdict)
         fprintf(out, "%s%s %.0f", comma, weir_resource_text((enum weir_resource)i), d->bound[i]);
         comma = ", the ";
     }
-    fprintf(out, "; measured %.0f, %.0f %% below the lowest\n", d->rate, percent(d->gap));
+    fprintf(out, "; measured %.0f, %.0f %% below the lowest\n", d->rate, weir_percent(d->gap));
 }
 
 /* With a single stage, the line says no more than the data wait. If nothing waits, that is nothing. */

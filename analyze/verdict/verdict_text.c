@@ -1,6 +1,7 @@
 /* Writes the sentence of each cause, with numbers from the report. Sentences are always in English; `--lang zh` applies
  * only to the table and the epoch line. */
 #include "analyze/verdict/verdict_priv.h"
+#include "base/numbers.h"
 #include "base/text.h"
 
 #include <math.h>
@@ -12,11 +13,6 @@ struct telling {
     const struct weir_verdict *verdict;
     const struct weir_loader_report *report;
 };
-
-static double percent(double fraction)
-{
-    return 100 * fmin(fmax(fraction, 0), 1);
-}
 
 /* Formats a time as in the tables, such as "7.6us". */
 static const char *time_text(char text[24], double s)
@@ -58,7 +54,7 @@ static void say_doubt(const struct telling *t, const struct weir_verdict_cause *
             WEIR_VERDICT_SECONDS_LEAST, WEIR_VERDICT_BATCHES_LONG, WEIR_VERDICT_SECONDS_LONG);
         break;
     case WEIR_DOUBT_OTHER:
-        fprintf(t->out, "%.0f %% of the workers' time is in no stage", percent(cause->share));
+        fprintf(t->out, "%.0f %% of the workers' time is in no stage", weir_percent(cause->share));
         break;
     case WEIR_DOUBT_EPOCHS:
         fprintf(t->out, "epochs differ too much, from %.0f to %.0f images/s", cause->doubt.slowest,
@@ -71,7 +67,7 @@ static void say_doubt(const struct telling *t, const struct weir_verdict_cause *
         fprintf(t->out,
                 "no resource is near its limit: this run uses %.0f %% of the usable cores, and the workers are "
                 "busy %.0f %% of their time",
-                percent(cause->doubt.cores_used), percent(cause->doubt.at_work));
+                weir_percent(cause->doubt.cores_used), weir_percent(cause->doubt.at_work));
         say_others(t);
         break;
     }
@@ -85,13 +81,13 @@ static void say_core_wait(const struct telling *t, const struct weir_verdict_cau
         return;
     fprintf(t->out,
             simulated ? ": its thread waits for a core %.0f %% of the time" : ", and waits for one %.0f %% of the time",
-            percent(cause->consumer.core_wait));
+            weir_percent(cause->consumer.core_wait));
     say_others(t);
 }
 
 static void say_consumer(const struct telling *t, const struct weir_verdict_cause *cause)
 {
-    double busy = percent(cause->consumer.busy);
+    double busy = weir_percent(cause->consumer.busy);
     if (cause->consumer.traced) {
         weir_verdict_say_idle(t->out, t->report);
         return;
@@ -145,9 +141,9 @@ static void say_heavy_camera(const struct telling *t)
     char a[24], b[24];
     int camera = weir_verdict_heavy_camera(&t->report->sources, &share, &others_s);
     if (camera >= 0)
-        fprintf(t->out, "; %.0f %% of it is for camera %s (%s per image, %s for the other cameras)", percent(share),
-                t->report->sources.cameras[camera].name, time_text(a, t->report->sources.cameras[camera].decode.p50_s),
-                time_text(b, others_s));
+        fprintf(t->out, "; %.0f %% of it is for camera %s (%s per image, %s for the other cameras)",
+                weir_percent(share), t->report->sources.cameras[camera].name,
+                time_text(a, t->report->sources.cameras[camera].decode.p50_s), time_text(b, others_s));
 }
 
 /* As the first cause, the sentence says that the cores are the limit. After another cause, it only says what the cores
@@ -168,13 +164,13 @@ static void say_compute(const struct telling *t, const struct weir_verdict_cause
     bool busy = cause->compute.own_cores >= WEIR_VERDICT_CORES_BUSY * cause->compute.usable;
     if (decode && d->blocked_decode >= 0.5 && d->of.blocked >= WEIR_VERDICT_BLOCKED) {
         fprintf(t->out, "%s%s is the limit: the workers spend %.0f %% of their time in it without using a core", kind,
-                name, percent(d->of.blocked));
+                name, weir_percent(d->of.blocked));
         return;
     }
     if (cause == &t->verdict->causes[0] && busy)
         fprintf(t->out, "the CPU cores are the limit: this run keeps %.2f of %.3g usable cores busy, and ",
                 cause->compute.own_cores, cause->compute.usable);
-    fprintf(t->out, "%s%s takes %.0f %% of %s CPU time", kind, name, percent(cause->share),
+    fprintf(t->out, "%s%s takes %.0f %% of %s CPU time", kind, name, weir_percent(cause->share),
             d->workers > 0 ? "the workers'" : "loading's");
     if (decode)
         say_heavy_camera(t);
@@ -202,7 +198,7 @@ static void say_storage(const struct telling *t, const struct weir_verdict_cause
     char a[24];
     fprintf(t->out,
             "%s is the limit: the workers wait for reads %.0f %% of their time (median %s, %.1f MB/s in total)%s",
-            words[cause->cause].what, percent(cause->share), time_text(a, cause->storage.p50_s),
+            words[cause->cause].what, weir_percent(cause->share), time_text(a, cause->storage.p50_s),
             cause->storage.bytes_per_s / 1e6, words[cause->cause].more);
 }
 
@@ -211,7 +207,7 @@ static void say_server(const struct telling *t, const struct weir_verdict_cause 
     const struct weir_report_server *server = &t->report->server;
     const char *host = *server->host ? server->host : "the server";
     char a[24], b[24];
-    double wait = percent(cause->share);
+    double wait = weir_percent(cause->share);
     time_text(a, cause->server.first_byte_s);
     time_text(b, cause->server.least_s);
     if (cause->cause == WEIR_CAUSE_FEW_IN_FLIGHT)
@@ -233,7 +229,7 @@ static void say_server(const struct telling *t, const struct weir_verdict_cause 
         fprintf(t->out,
                 "%s limits the requests: it refused %.0f %% of them (429, 503), and the workers wait for requests %.0f "
                 "%% of their time",
-                host, percent((double)server->limited / (double)server->requests), wait);
+                host, weir_percent((double)server->limited / (double)server->requests), wait);
 }
 
 static void say_tail(const struct telling *t, const struct weir_verdict_cause *cause)
@@ -242,7 +238,7 @@ static void say_tail(const struct telling *t, const struct weir_verdict_cause *c
     fprintf(
         t->out,
         "a few slow reads are the limit: the slowest tenth takes %.0f %% of the total reading time (p99 %s, median %s)",
-        percent(cause->share), time_text(a, cause->tail.p99_s), time_text(b, cause->tail.p50_s));
+        weir_percent(cause->share), time_text(a, cause->tail.p99_s), time_text(b, cause->tail.p50_s));
 }
 
 static void say_source(const struct telling *t, const struct weir_verdict_cause *cause)
@@ -255,19 +251,19 @@ static void say_source(const struct telling *t, const struct weir_verdict_cause 
         fprintf(t->out,
                 "file %s is slow to read: %s per read (mean), compared with %s for the median file; it takes %.0f %% "
                 "of the total reading time",
-                cause->source.name, a, b, percent(cause->share));
+                cause->source.name, a, b, weir_percent(cause->share));
     else
         fprintf(t->out,
                 "camera %s is slow to %s: %s per %s (median), compared with %s for the other cameras; it takes %.0f %% "
                 "of the total %s time",
-                cause->source.name, decode ? "decode" : "read", a, decode ? "image" : "read", b, percent(cause->share),
-                decode ? "decoding" : "reading");
+                cause->source.name, decode ? "decode" : "read", a, decode ? "image" : "read", b,
+                weir_percent(cause->share), decode ? "decoding" : "reading");
 }
 
 static void say_cold(const struct telling *t, const struct weir_verdict_cause *cause)
 {
     fprintf(t->out, "the page cache was cold: %.0f %% of the first epoch's bytes came from storage, at %.0f images/s",
-            percent(cause->share), cause->cold.first_rate);
+            weir_percent(cause->share), cause->cold.first_rate);
     if (cause->cold.later_rate > 0)
         fprintf(t->out, "; later epochs ran at %.0f", cause->cold.later_rate);
 }
@@ -276,7 +272,7 @@ static void say_cold(const struct telling *t, const struct weir_verdict_cause *c
 
 static void say_slow_worker(const struct telling *t, const struct weir_verdict_cause *cause)
 {
-    double share = percent(cause->share), others = percent(cause->worker.others_share);
+    double share = weir_percent(cause->share), others = weir_percent(cause->worker.others_share);
     if (cause->worker.on_core)
         fprintf(t->out,
                 "worker %s is slow: it is busy %.0f %% of its time, compared with %.0f %% for the others, and training "
@@ -299,7 +295,7 @@ static void say_too_few_workers(const struct telling *t, const struct weir_verdi
     else
         fprintf(t->out,
                 "too few workers: %.0f, busy %.0f %% of the time, but this run uses only %.2f of %.3g usable cores",
-                cause->count.workers, percent(cause->share), t->verdict->demands.own_cores, cause->count.cores);
+                cause->count.workers, weir_percent(cause->share), t->verdict->demands.own_cores, cause->count.cores);
     say_others(t);
 }
 
@@ -307,7 +303,7 @@ static void say_too_few_workers(const struct telling *t, const struct weir_verdi
 static void say_busy_workers(const struct telling *t, const struct weir_verdict_cause *cause)
 {
     const struct weir_report_machine *machine = &t->report->prof.machine;
-    double busy = percent(cause->share);
+    double busy = weir_percent(cause->share);
     if (cause->count.workers == 1)
         fprintf(t->out, "the one worker is the limit: it is busy %.0f %% of the time", busy);
     else
@@ -324,7 +320,7 @@ static void say_too_many_workers(const struct telling *t, const struct weir_verd
 {
     fprintf(t->out,
             "too many workers for the cores: %.0f workers share %.3g cores and wait for a core %.0f %% of their time",
-            cause->count.workers, cause->count.cores, percent(cause->share));
+            cause->count.workers, cause->count.cores, weir_percent(cause->share));
 }
 
 static void say_bursts(const struct telling *t, const struct weir_verdict_cause *cause)
@@ -332,7 +328,7 @@ static void say_bursts(const struct telling *t, const struct weir_verdict_cause 
     fprintf(t->out,
             "too few batches are prefetched (--prefetch %d): the workers are idle %.0f %% of their time, but "
             "training still waits%s",
-            cause->bursts.slots > 2 ? cause->bursts.slots - 1 : 1, percent(cause->share),
+            cause->bursts.slots > 2 ? cause->bursts.slots - 1 : 1, weir_percent(cause->share),
             cause->bursts.uneven_steps ? ", because a few steps take far longer than the others" : "");
 }
 
@@ -343,7 +339,7 @@ static void say_quota(const struct telling *t, const struct weir_verdict_cause *
     fprintf(t->out,
             "the CPU quota of %.3g cores is the limit: it was used up in %.0f %% of its periods, and the workers were "
             "throttled %.0f %% of their time",
-            cause->quota.cores, percent(cause->quota.periods_share), percent(cause->share));
+            cause->quota.cores, weir_percent(cause->quota.periods_share), weir_percent(cause->share));
 }
 
 static void say_host(const struct telling *t, const struct weir_verdict_cause *cause)
@@ -356,7 +352,7 @@ static void say_neighbours(const struct telling *t, const struct weir_verdict_ca
 {
     bool workers = t->verdict->demands.workers > 0;
     fprintf(t->out, "other processes take CPU time: %s for a core %.0f %% of %s time",
-            workers ? "the workers wait" : "loading waits", percent(cause->share), workers ? "their" : "its");
+            workers ? "the workers wait" : "loading waits", weir_percent(cause->share), workers ? "their" : "its");
     if (cause->neighbours.others_cores < 0)
         fprintf(t->out, ", so this run gets only %.2f cores", cause->neighbours.own_cores);
     else
@@ -371,18 +367,19 @@ static void say_library(const struct telling *t, const struct weir_verdict_cause
     fprintf(t->out,
             "the HDF5 library is the limit: frames that only it can read go through one helper process, which is busy "
             "%.0f %% of the time; %.1f workers wait for it on average",
-            percent(cause->share), cause->library.waiting);
+            weir_percent(cause->share), cause->library.waiting);
 }
 
 static void say_bus(const struct telling *t, const struct weir_verdict_cause *cause)
 {
     fprintf(t->out, "copies to the GPU are the limit: the bus is busy %.0f %% of the time, at %.2f GB/s",
-            percent(cause->share), fmax(cause->bus.bytes_per_s, 0) / 1e9);
+            weir_percent(cause->share), fmax(cause->bus.bytes_per_s, 0) / 1e9);
 }
 
 static void say_gpu_decoder(const struct telling *t, const struct weir_verdict_cause *cause)
 {
-    fprintf(t->out, "the GPU's JPEG engines are the limit: they are busy %.0f %% of the time", percent(cause->share));
+    fprintf(t->out, "the GPU's JPEG engines are the limit: they are busy %.0f %% of the time",
+            weir_percent(cause->share));
 }
 
 /* ---- the table ---- */

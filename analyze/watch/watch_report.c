@@ -4,6 +4,7 @@
 #include "base/gz_file.h"
 #include "base/proc.h"
 #include "base/resources.h"
+#include "base/text.h"
 #include "pipeline/report/log_fields.h"
 #include "prof/report/machine.h"
 
@@ -131,11 +132,6 @@ static void free_made(struct made *made)
     free(made);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct weir_report_row *)a)->name, ((const struct weir_report_row *)b)->name);
-}
-
 static void fill_report(struct made *made, bool whole)
 {
     struct weir_loader_report *report = &made->report;
@@ -161,7 +157,7 @@ static void fill_report(struct made *made, bool whole)
 
 static void fill_prof(struct weir_report *prof, const struct weir_watch_settings *settings)
 {
-    qsort(prof->rows, (size_t)prof->n_rows, sizeof *prof->rows, by_name);
+    qsort(prof->rows, (size_t)prof->n_rows, sizeof *prof->rows, weir_compare_text);
     prof->zone_cost_ns = settings->zone_ns > 0 ? settings->zone_ns : weir_watch_zone_cost_ns();
     prof->profiler_share = prof->thread_s > 0 ? (double)prof->zones * prof->zone_cost_ns / 1e9 / prof->thread_s : 0;
     snprintf(prof->cpu_sampled, sizeof prof->cpu_sampled, "other processes");

@@ -1,14 +1,9 @@
 /* Causes that are one of many: a slow worker, a slow file, a large share of the data, a long batch. */
 #include "analyze/watch/watch_verdict_priv.h"
+#include "base/numbers.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Returns the time per batch without waits for a core, which others cause. */
 static double calm_s(const struct weir_watch_worker *worker)
@@ -39,7 +34,7 @@ static void find_slow_worker(struct weir_watch_case *c)
     if (n == 0 || f->workers[slowest].batches < 3 || !is_slow_itself(f, slowest) ||
         weir_watch_has(c, WEIR_JOB_IMBALANCE))
         return;
-    qsort(others, (size_t)n, sizeof others[0], by_value);
+    qsort(others, (size_t)n, sizeof others[0], weir_compare_double);
     double usual_s = others[n / 2], slow_s = f->workers[slowest].batch_s;
     /* With uneven batches, one worker's mean can be large by chance. */
     double error_s = f->workers[slowest].spread * slow_s / sqrt(f->workers[slowest].batches);
@@ -122,7 +117,7 @@ static void find_imbalance(struct weir_watch_case *c)
         return;
     weir_watch_cause_add(c, WEIR_JOB_IMBALANCE, order, weir_watch_gain_saved(c, 0.9 * f->wait_order_s),
                          "in %.0f %% of the waits other batches were ready; batches take %.1f ms +- %.1f ms",
-                         weir_watch_percent(order), c->verdict->sums.batch_s * 1e3,
+                         weir_percent(order), c->verdict->sums.batch_s * 1e3,
                          c->verdict->sums.batch_s * c->verdict->sums.spread * 1e3);
 }
 

@@ -1,16 +1,12 @@
 #include "analyze/watch/watch_verdict.h"
 #include "analyze/causes/cores.h"
 #include "analyze/watch/watch_verdict_priv.h"
+#include "base/numbers.h"
 #include "base/text.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-
-double weir_watch_percent(double fraction)
-{
-    return 100 * fmin(fmax(fraction, 0), 1);
-}
 
 struct weir_watch_cause *weir_watch_cause_add(struct weir_watch_case *c, enum weir_job_cause cause, double share,
                                               double gain, const char *format, ...)
@@ -51,7 +47,7 @@ static void find_start_up(struct weir_watch_case *c)
     double saved_s = first_s + f->startup_s * (f->first_waits - 1) / f->first_waits;
     weir_watch_cause_add(c, WEIR_JOB_START_UP, share, weir_watch_gain_saved(c, saved_s),
                          "%.2f s per epoch for creating %.0f worker%s and the first batch, %.0f %% of the time",
-                         all_s / f->first_waits, c->workers, c->workers == 1 ? "" : "s", weir_watch_percent(share));
+                         all_s / f->first_waits, c->workers, c->workers == 1 ? "" : "s", weir_percent(share));
 }
 
 /* Copies to the GPU take the loop's time, and pinning that of its process. */
@@ -62,13 +58,13 @@ static void find_copies(struct weir_watch_case *c)
     double share = c->train_s > 0 ? parts->h2d_s / c->train_s : 0, pin = f->loop_s > 0 ? parts->pin_s / f->loop_s : 0;
     if (share >= WEIR_WATCH_COPIES && f->settings.pin_memory <= 0)
         weir_watch_cause_add(c, WEIR_JOB_PIN_OFF, share, weir_watch_gain_saved(c, 0.6 * parts->h2d_s),
-                             "copies take %.0f %% of the loop, and pin_memory=False", weir_watch_percent(share));
+                             "copies take %.0f %% of the loop, and pin_memory=False", weir_percent(share));
     else if (share >= WEIR_WATCH_COPIES)
         weir_watch_cause_add(c, WEIR_JOB_TRANSFER, share, weir_watch_gain_saved(c, 0.75 * parts->h2d_s),
-                             "copies take %.0f %% of the loop, from pinned memory", weir_watch_percent(share));
+                             "copies take %.0f %% of the loop, from pinned memory", weir_percent(share));
     else if (pin >= WEIR_WATCH_PIN_BUSY && c->verdict->wait >= WEIR_VERDICT_WAIT_LEAST)
         weir_watch_cause_add(c, WEIR_JOB_TRANSFER, pin, weir_watch_gain_saved(c, 0.75 * c->wait_s),
-                             "the pin thread is busy %.0f %% of the time", weir_watch_percent(pin));
+                             "the pin thread is busy %.0f %% of the time", weir_percent(pin));
 }
 
 static void find_gil(struct weir_watch_case *c)
@@ -88,7 +84,7 @@ static void find_gil(struct weir_watch_case *c)
     double share = fmin(due + fmax(lock, 0), 1);
     weir_watch_cause_add(c, WEIR_JOB_GIL, share, weir_watch_gain_saved(c, share * c->train_s),
                          "the loop spent %.0f %% of its time waiting for batches that were ready, and %.0f %% in locks",
-                         weir_watch_percent(due), weir_watch_percent(lock));
+                         weir_percent(due), weir_percent(lock));
 }
 
 /* ---- machine ---- */
@@ -141,18 +137,18 @@ static void find_core_wait(struct weir_watch_case *c)
     if (stalls && weir_quota_is_used_up(&figures))
         weir_watch_cause_add(c, WEIR_JOB_QUOTA, figures.periods, gain,
                              "the quota of %.3g cores was used up in %.0f %% of its periods", figures.quota_cores,
-                             weir_watch_percent(figures.periods));
+                             weir_percent(figures.periods));
     else if (too_many_threads(c) && (waits || other_threads(c) >= 0.5))
         weir_watch_cause_add(c, WEIR_JOB_TOO_MANY_THREADS, sums->core_wait, gain,
                              "%.0f worker%s with %.0f threads each on %d cores; %.0f %% of the busy time was spent "
                              "waiting for a core",
                              c->workers, c->workers == 1 ? "" : "s", fmax(c->figures->n_threads, 1), machine->cores,
-                             weir_watch_percent(sums->core_wait));
+                             weir_percent(sums->core_wait));
     else if (waits && (weir_others_take_cores(&figures) || weir_host_takes_cores(&figures)))
         weir_watch_cause_add(c, WEIR_JOB_NEIGHBOURS, sums->core_wait, gain,
                              "they use %.1f of %d cores; the workers wait %.0f %% of their busy time for a core",
                              figures.others_cores + fmax(machine->steal_cores, 0), machine->cores,
-                             weir_watch_percent(sums->core_wait));
+                             weir_percent(sums->core_wait));
 }
 
 static void find_sleep(struct weir_watch_case *c)
@@ -163,14 +159,14 @@ static void find_sleep(struct weir_watch_case *c)
     if (shares->lock >= WEIR_JOB_ASLEEP * calm && c->workers > 1)
         weir_watch_cause_add(c, WEIR_JOB_LOCK, shares->lock, weir_watch_gain_lock(c),
                              "%.0f %% of their busy time; only one of them works at a time",
-                             weir_watch_percent(shares->lock));
+                             weir_percent(shares->lock));
     if (shares->storage >= WEIR_JOB_ASLEEP * calm)
         weir_watch_cause_add(
             c, WEIR_JOB_STORAGE, shares->storage,
             weir_watch_gain_times(
                 c, 1,
                 1 - fmin(shares->storage / fmax(1 - c->verdict->sums.on_core - c->verdict->sums.core_wait, 0.01), 1)),
-            "%.0f %% of their busy time", weir_watch_percent(shares->storage));
+            "%.0f %% of their busy time", weir_percent(shares->storage));
 }
 
 /* ---- the stages of busy workers ---- */
@@ -190,7 +186,7 @@ static void add_part(struct weir_watch_case *c, enum weir_job_cause cause, doubl
     double times = 1 - 0.5 * share * weir_watch_own(c);
     struct weir_watch_cause *to = weir_watch_cause_add(c, cause, share, weir_watch_gain_times(c, times, times),
                                                        "%s%s%s takes %.0f %% of their busy time", what,
-                                                       who[0] ? " " : "", who, weir_watch_percent(share));
+                                                       who[0] ? " " : "", who, weir_percent(share));
     snprintf(to->who, sizeof to->who, "%s", who);
 }
 
@@ -229,12 +225,12 @@ static void find_too_few(struct weir_watch_case *c)
     if (best <= c->workers || gain < WEIR_WATCH_MORE_WORKERS)
         return;
     struct weir_watch_cause *cause =
-        c->workers <= 0 ? weir_watch_cause_add(c, WEIR_JOB_TOO_FEW_WORKERS, c->verdict->wait, gain,
-                                               "num_workers=0: loading and training take turns")
-                        : weir_watch_cause_add(c, WEIR_JOB_TOO_FEW_WORKERS, c->busy, gain,
-                                               "%.0f worker%s, busy %.0f %% of the time, on %d cores", c->workers,
-                                               c->workers == 1 ? "" : "s", weir_watch_percent(c->busy),
-                                               c->report->prof.machine.cores);
+        c->workers <= 0
+            ? weir_watch_cause_add(c, WEIR_JOB_TOO_FEW_WORKERS, c->verdict->wait, gain,
+                                   "num_workers=0: loading and training take turns")
+            : weir_watch_cause_add(c, WEIR_JOB_TOO_FEW_WORKERS, c->busy, gain,
+                                   "%.0f worker%s, busy %.0f %% of the time, on %d cores", c->workers,
+                                   c->workers == 1 ? "" : "s", weir_percent(c->busy), c->report->prof.machine.cores);
     snprintf(cause->who, sizeof cause->who, "%.0f", best);
 }
 
@@ -285,14 +281,14 @@ static void find_unsure(struct weir_watch_case *c)
     else
         weir_watch_cause_add(c, WEIR_JOB_UNSURE, c->busy, 0,
                              "the workers were busy %.0f %% of the time, %.1f batches were ready at a request",
-                             weir_watch_percent(c->busy), f->ready_mean);
+                             weir_percent(c->busy), f->ready_mean);
 }
 
 static void find_not_bound(struct weir_watch_case *c)
 {
     double step = c->train_s > 0 ? c->verdict->parts.step_s / c->train_s : 0;
     weir_watch_cause_add(c, WEIR_JOB_NOT_DATA_BOUND, 1 - c->verdict->wait, 0,
-                         "the step takes %.0f %% of the time, %.1f ms per batch", weir_watch_percent(step),
+                         "the step takes %.0f %% of the time, %.1f ms per batch", weir_percent(step),
                          c->figures->batches > 0 ? c->verdict->parts.step_s / c->figures->batches * 1e3 : 0);
 }
 

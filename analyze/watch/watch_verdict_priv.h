@@ -29,8 +29,6 @@ double weir_watch_gain_saved(const struct weir_watch_case *c, double saved_s);
 double weir_watch_best_workers(const struct weir_watch_case *c, double most, double *gain);
 
 bool weir_watch_has(const struct weir_watch_case *c, enum weir_job_cause cause);
-/* Returns a fraction in percent, from 0 to 100. */
-double weir_watch_percent(double fraction);
 /* Adds the causes that are one worker, one file or one batch of many. */
 void weir_watch_find_uneven(struct weir_watch_case *c);
 

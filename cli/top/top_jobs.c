@@ -1,4 +1,5 @@
 /* Finds the jobs, samples them, and judges them at the end of each interval. */
+#include "base/numbers.h"
 #include "base/shortage.h"
 #include "cli/top/top.h"
 #include "weir/base.h"
@@ -254,12 +255,6 @@ int top_sample(struct top *top, struct weir_err *err)
 
 /* ---- ranks ---- */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* A rank that is slower than the others makes them wait in collective calls, and itself waits least. With a pin thread,
  * the wait for batches looks the same, and is left in. */
 int top_slowest_rank(const struct top *top, double *least, double *median)
@@ -280,7 +275,7 @@ int top_slowest_rank(const struct top *top, double *least, double *median)
     }
     if (n < 2)
         return -1;
-    qsort(waits, (size_t)n, sizeof *waits, ascending);
+    qsort(waits, (size_t)n, sizeof *waits, weir_compare_double);
     *median = waits[n / 2];
     return *median - *least >= spread ? slowest : -1;
 }

@@ -1,5 +1,6 @@
 /* Describes a file through the HDF5 library: its episodes, their state, and the storage of their frames. */
 #include "base/shortage.h"
+#include "base/text.h"
 #include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/hdf5_open.h"
 #include "datasets/traits.h"
@@ -60,11 +61,6 @@ static int describe_episode(void *user, int i, const struct weir_dataset_config 
 /* ---- lists of demos, which robomimic calls filter keys ---- */
 
 #define MASK "/mask"
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
 
 /* Prints the lists as "train (8 demos), valid (2 demos)"; "" = none. */
 static void print_masks(FILE *out, struct weir_h5 *h5)
@@ -136,11 +132,11 @@ static int filter(struct description *d, const char *key, int *n, struct weir_er
         return rc;
     size_t listed = shape.rank > 0 ? shape.dims[0] : 1;
     int kept = 0;
-    qsort(names, listed, sizeof *names, by_name);
+    qsort(names, listed, sizeof *names, weir_compare_text);
     for (int i = 0; i < *n; i++) {
         char name[64 + 64];
         snprintf(name, sizeof name, "%.60s%s", start, d->numbers[i]);
-        if (strlen(name) < sizeof *names && bsearch(name, names, listed, sizeof *names, by_name))
+        if (strlen(name) < sizeof *names && bsearch(name, names, listed, sizeof *names, weir_compare_text))
             memmove(d->numbers[kept++], d->numbers[i], sizeof *d->numbers);
     }
     free(names);

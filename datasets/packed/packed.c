@@ -3,6 +3,7 @@
  */
 #include "base/hash.h"
 #include "base/shortage.h"
+#include "base/text.h"
 #include "datasets/format_ops.h"
 #include "datasets/packed/packed_file.h"
 
@@ -58,11 +59,6 @@ static bool is_group(struct weir_store *store, const char *path)
     return *path == '\0' || strcmp(path, "images") == 0 || strcmp(path, "depth") == 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
 static int list(struct weir_store *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
 {
     const struct episode_store *s = (const struct episode_store *)store;
@@ -74,7 +70,7 @@ static int list(struct weir_store *store, const char *group, char (**names)[64],
     for (int i = 0; i < s->header->n_cameras; i++)
         if (weir_frame_is_depth(s->header->cameras[i].kind) == depth)
             memcpy((*names)[(*n)++], s->header->cameras[i].name, sizeof **names);
-    qsort(*names, (size_t)*n, sizeof **names, by_name);
+    qsort(*names, (size_t)*n, sizeof **names, weir_compare_text);
     return 0;
 }
 

@@ -74,11 +74,6 @@ static bool is_group(struct weir_store *store, const char *path)
     return false;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
 static int list(struct weir_store *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
 {
     const struct weir_rlds_store *s = (const struct weir_rlds_store *)store;
@@ -98,7 +93,7 @@ static int list(struct weir_store *store, const char *group, char (**names)[64],
         if (length > 0)
             memcpy((*names)[(*n)++], name, length);
     }
-    qsort(*names, (size_t)*n, sizeof **names, by_name);
+    qsort(*names, (size_t)*n, sizeof **names, weir_compare_text);
     int kept = 0;
     for (int i = 0; i < *n; i++)
         if (i == 0 || strcmp((*names)[i], (*names)[kept - 1]) != 0)

@@ -1,6 +1,7 @@
 #include "datasets/zarr/zarr_files.h"
 #include "base/grow.h"
 #include "base/shortage.h"
+#include "base/text.h"
 #include "datasets/zarr/zarr_files_priv.h"
 #include "datasets/zarr/zip_unpack.h"
 #include "origin/url.h"
@@ -269,11 +270,6 @@ static int add_remote(void *user, const char *name, size_t length)
     return add_name(remote->names, remote->group, name, length, remote->err);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
 int weir_zarr_list(struct weir_zarr_files *files, const char *group, char (**text)[64], int *n, struct weir_err *err)
 {
     struct names names = {0};
@@ -284,7 +280,7 @@ int weir_zarr_list(struct weir_zarr_files *files, const char *group, char (**tex
     *text = NULL;
     *n = 0;
     if (rc == 0 && names.n > 0)
-        qsort(names.text, (size_t)names.n, sizeof *names.text, by_text);
+        qsort(names.text, (size_t)names.n, sizeof *names.text, weir_compare_text);
     if (rc == 0 && !names.text && !(names.text = calloc(1, sizeof *names.text)))
         rc = weir_no_memory(err);
     if (rc < 0) {

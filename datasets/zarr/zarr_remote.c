@@ -1,6 +1,7 @@
 /* Stores that are folders on a server. Their keys come from the server's lists. Servers leave out names that begin with
  * a dot, such as .zarray, so these are asked for one by one, many at once. */
 #include "base/shortage.h"
+#include "base/text.h"
 #include "base/threads.h"
 #include "datasets/zarr/zarr_files_priv.h"
 #include "origin/remote.h"
@@ -25,15 +26,10 @@ struct weir_zarr_value {
 
 /* ---- keys ---- */
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static bool is_listed(const struct weir_zarr_files *files, const char *key)
 {
-    return files->keys.n > 0 &&
-           bsearch(&key, files->keys.paths, (size_t)files->keys.n, sizeof *files->keys.paths, by_text) != NULL;
+    return files->keys.n > 0 && bsearch(&key, files->keys.paths, (size_t)files->keys.n, sizeof *files->keys.paths,
+                                        weir_compare_text_pointer) != NULL;
 }
 
 static int by_key(const void *a, const void *b)
@@ -189,7 +185,7 @@ int weir_zarr_remote_open(struct weir_zarr_files *files, struct weir_err *err)
     if (rc < 0)
         return rc == -ENOMEM && !*err->text ? weir_no_memory(err) : rc;
     if (files->keys.n > 1)
-        qsort(files->keys.paths, (size_t)files->keys.n, sizeof *files->keys.paths, by_text);
+        qsort(files->keys.paths, (size_t)files->keys.n, sizeof *files->keys.paths, weir_compare_text_pointer);
     return read_metadata_ahead(files, err);
 }
 

@@ -1,4 +1,5 @@
 #include "pipeline/samples/probe.h"
+#include "base/numbers.h"
 #include "base/shortage.h"
 #include "base/text.h"
 #include "decoders/video/video.h"
@@ -212,12 +213,6 @@ bool weir_probe_unturned(const struct weir_dataset *dataset, const struct weir_c
 
 /* ---- cost of fetching ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 static int time_fetches(struct weir_fetcher *fetcher, struct weir_dataset *dataset, int camera, int n, double *seconds)
 {
     int episodes = weir_dataset_episodes(dataset), done = 0;
@@ -254,7 +249,7 @@ int weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n, double *
     weir_fetcher_close(&fetcher);
     weir_file_set_close(&files);
     if (done > 0) {
-        qsort(seconds, (size_t)done, sizeof *seconds, by_value);
+        qsort(seconds, (size_t)done, sizeof *seconds, weir_compare_double);
         *fetch_s = seconds[done / 2];
     }
     return done < 0 ? done : 0;

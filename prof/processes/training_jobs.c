@@ -1,5 +1,6 @@
 #include "prof/processes/training_jobs.h"
 #include "base/grow.h"
+#include "base/numbers.h"
 #include "base/ranks.h"
 
 #include <ctype.h>
@@ -106,19 +107,13 @@ static bool look_at_thread(void *user, pid_t tid)
     return true;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void look_at_threads(struct thread_search *found, const char *root, pid_t pid)
 {
     memset(found, 0, sizeof *found);
     found->root = root;
     found->pid = pid;
     weir_threads_each(root, pid, look_at_thread, found);
-    qsort(found->workers, (size_t)found->n_workers, sizeof *found->workers, by_id);
+    qsort(found->workers, (size_t)found->n_workers, sizeof *found->workers, weir_compare_int);
 }
 
 /* ---- all processes of the user ---- */

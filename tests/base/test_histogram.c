@@ -1,3 +1,4 @@
+#include "base/numbers.h"
 #include "weir/base.h"
 
 #include <criterion/criterion.h>
@@ -12,12 +13,6 @@ static uint64_t next_random(uint64_t *state)
     *state ^= *state >> 7;
     *state ^= *state << 17;
     return *state;
-}
-
-static int ascending(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
 }
 
 Test(histogram, every_bucket_begins_where_its_low_says)
@@ -62,7 +57,7 @@ Test(histogram, quantiles_agree_with_sorted_values_within_a_bucket)
             values[i] = draw(shape, &state);
             hist[weir_hist_bucket(values[i])]++;
         }
-        qsort(values, N, sizeof *values, ascending);
+        qsort(values, N, sizeof *values, weir_compare_uint64);
         for (size_t i = 0; i < sizeof fractions / sizeof fractions[0]; i++) {
             double exact = (double)values[(size_t)ceil(fractions[i] * N) - 1];
             double got = weir_hist_quantile(hist, fractions[i], values[0], values[N - 1]);

@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "datasets/synth/synth.h"
 
 #include <criterion/criterion.h>
@@ -106,11 +107,6 @@ static const char *episode_path(const struct weir_synth_config *config, int epis
     return out;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
 enum { FILES_MAX = 8 };
 
 static char found[FILES_MAX][1024];
@@ -132,7 +128,7 @@ static int find_files(const char *path)
 {
     n_found = 0;
     nftw(path, find_file, 16, FTW_PHYS);
-    qsort(found, (size_t)n_found, sizeof found[0], by_name);
+    qsort(found, (size_t)n_found, sizeof found[0], weir_compare_text);
     return n_found;
 }
 

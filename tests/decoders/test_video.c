@@ -1,5 +1,6 @@
 /* Video: groups of pictures are decoded to the pixels that PyAV returns, independently of earlier groups, and damage is
  * an error. */
+#include "base/numbers.h"
 #include "decoders/video/video.h"
 #include "tests/fixtures/video_streams.h"
 #include "weir/decoder.h"
@@ -105,12 +106,6 @@ static bool can_decode(enum weir_video_codec codec)
     return !why_not && weir_video_ready(name, &err) == 0;
 }
 
-static int by_time(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 static void expect_pictures(const struct video_stream *stream, enum weir_frame_kind kind)
 {
     struct seen seen = {.decoder = open_decoder(), .kind = kind};
@@ -118,7 +113,7 @@ static void expect_pictures(const struct video_stream *stream, enum weir_frame_k
     cr_assert_eq(decode_bytes(stream, stream->bytes, &seen), 0, "%s", reason);
     cr_assert_eq(seen.n, stream->n);
     memcpy(times, stream->pts, sizeof times);
-    qsort(times, (size_t)stream->n, sizeof *times, by_time);
+    qsort(times, (size_t)stream->n, sizeof *times, weir_compare_int64);
     for (int i = 0; i < stream->n; i++) {
         cr_assert_eq(seen.pts[i], times[i], "picture %d", i);
         cr_assert_eq(seen.pixels[i], stream->pixels[i], "picture %d", i);

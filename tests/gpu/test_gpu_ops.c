@@ -1,5 +1,6 @@
 /* The GPU operations on a real GPU: the prepare kernel, which must match tests/fixtures/prepare_reference.c bit for
  * bit, streams, events, copies, and running out of memory. Also prints rates, without judging them. */
+#include "base/numbers.h"
 #include "decoders/view_priv.h"
 #include "tests/fixtures/prepare_reference.h"
 #include "tests/gpu/gpu_fixture.h"
@@ -359,12 +360,6 @@ static void test_copies(void)
 
 /* ---- rates ---- */
 
-static int by_size(const void *a, const void *b)
-{
-    const int64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static void print_rate(const char *what, const struct weir_gpu_prepare *p, double bytes)
 {
     enum { ROUNDS = 21 };
@@ -377,7 +372,7 @@ static void print_rate(const char *what, const struct weir_gpu_prepare *p, doubl
         gpufx_fine(fx.ops->wait(fx.gpu, to, &err), &err);
         ns[i] = gpufx_elapsed_ns(&fx, from, to);
     }
-    qsort(ns, ROUNDS, sizeof ns[0], by_size);
+    qsort(ns, ROUNDS, sizeof ns[0], weir_compare_int64);
     printf("prepare, %s: %.1f us for %d images (median of %d; min %.1f), %.0f GB/s\n", what,
            (double)ns[ROUNDS / 2] / 1e3, p->n, ROUNDS, (double)ns[0] / 1e3, bytes / (double)ns[ROUNDS / 2]);
     fx.ops->event_free(fx.gpu, from);
