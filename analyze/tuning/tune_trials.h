@@ -9,7 +9,7 @@
 #ifndef WEIR_ANALYZE_TUNING_TUNE_TRIALS_H
 #define WEIR_ANALYZE_TUNING_TUNE_TRIALS_H
 
-#include "analyze/trials/words.h"
+#include "analyze/trials/child.h"
 #include "analyze/tuning/tune_search.h"
 #include "weir/loader.h"
 

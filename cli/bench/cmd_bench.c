@@ -142,9 +142,7 @@ struct part {
 
 static void show(struct bench *b, const struct weir_candidate *candidate, int round, int position, int n)
 {
-    const char *name = b->grid.formats[candidate->format].name, *state = candidate->cold    ? "cold"
-                                                                         : candidate->limit ? "from memory"
-                                                                                            : "warm";
+    const char *name = b->grid.formats[candidate->format].name, *state = bench_state(candidate);
     char text[160];
     if (*candidate->why) {
         fprintf(stderr, "%s%s %s failed: %s\n", weir_progress_erase(), name, state, candidate->why);
