@@ -113,7 +113,7 @@ static int spawn(pid_t *pid, const struct weir_child_config *config, const int o
     rc = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     if (rc == 0)
         rc = posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    if (rc == 0 && !config->show_stderr)
+    if (rc == 0)
         rc = posix_spawn_file_actions_adddup2(&actions, errors[1], 2);
     if (rc == 0)
         rc = posix_spawn(pid, config->program ? config->program : "/proc/self/exe", &actions, NULL, config->argv,
@@ -137,8 +137,8 @@ static const char *last_line(struct stream *s)
 static int verdict(int rc, int status, const struct weir_child_config *config, struct stream *errors,
                    struct weir_err *err)
 {
-    if (rc == -EINTR)
-        return weir_err_set(err, rc, "interrupted");
+    if (config->interrupted && *config->interrupted) /* Ctrl-C also reached the child, which may have ended first */
+        return weir_err_set(err, -EINTR, "interrupted");
     if (rc == -ETIMEDOUT)
         return weir_err_set(err, rc, "it did not end within %.0f s", config->seconds);
     if (rc == -E2BIG)
@@ -150,7 +150,7 @@ static int verdict(int rc, int status, const struct weir_child_config *config, s
                             strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) == 0)
         return 0;
-    const char *line = config->show_stderr ? NULL : last_line(errors);
+    const char *line = last_line(errors);
     if (line)
         return weir_err_set(err, -ECHILD, "%s", line);
     return weir_err_set(err, -ECHILD, "it exited with status %d", WEXITSTATUS(status));

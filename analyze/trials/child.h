@@ -11,10 +11,9 @@
 #include <stddef.h>
 
 struct weir_child_config {
-    const char *program; /* path, or NULL = this program */
-    char *const *argv;   /* ends with NULL; not interpreted by a shell */
-    double seconds;      /* time limit, after which the child is killed */
-    bool show_stderr;    /* the child inherits stderr; otherwise err gets the last line of its stderr */
+    const char *program;                      /* path, or NULL = this program */
+    char *const *argv;                        /* ends with NULL; not interpreted by a shell */
+    double seconds;                           /* time limit, after which the child is killed */
     const volatile sig_atomic_t *interrupted; /* if not 0, the child is ended; can be NULL */
 };
 
