@@ -9,19 +9,15 @@
 
 enum { ATTEMPTS_MAX = 1000 };
 
-bool weir_symbol_find(void *library, const char *name, void *function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol); /* ISO C has no cast from a data to a function pointer */
-    return symbol;
-}
-
 static bool find_all(void *library, const struct weir_symbol *symbols, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!weir_symbol_find(library, symbols[i].name, symbols[i].function))
-            return false;
-    return true;
+    bool all = true;
+    for (size_t i = 0; i < n && all; i++) {
+        void *symbol = dlsym(library, symbols[i].name);
+        memcpy(symbols[i].function, &symbol, sizeof symbol); /* ISO C has no cast from a data to a function pointer */
+        all = symbol != NULL;
+    }
+    return all;
 }
 
 /* Writes the path of the library that dlerror names as missing, if it is in the folder of `file`. */

@@ -13,10 +13,6 @@ struct weir_symbol {
     void *function;
 };
 
-/* Stores the address of the named function in *function (a pointer to a function pointer), or NULL. Returns true if the
- * library has it. */
-bool weir_symbol_find(void *library, const char *name, void *function);
-
 /* Opens the first of `files` (names that ld.so looks up, ended by NULL) that exists and has all n symbols. The
  * libraries that a file with a path needs may be in its folder, as in wheels of Python. It stays open until the process
  * ends. Returns false with one line in why: the error of the first file that exists, or of the last one, then

@@ -1,4 +1,3 @@
-#include "base/shared_library.h"
 #include "extras/common/compute_cpu_priv.h"
 
 #include <dlfcn.h>
@@ -30,6 +29,14 @@ static int callers_max(const char *config)
     return strstr(config, "SINGLE_THREADED") ? 1 : threads > 0 ? threads : INT_MAX;
 }
 
+/* Stores the function's address in *function, a pointer to a function pointer. */
+static bool find(void *library, const char *name, void *function)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol;
+}
+
 /* Fills in *blas for a library that has gemm. openblas_get_config returns a string that begins like "OpenBLAS 0.3.21
  * DYNAMIC_ARCH". Returns false if the library uses 64-bit integers. */
 static bool examine(struct weir_blas *blas, void *library, const char *file)
@@ -37,8 +44,8 @@ static bool examine(struct weir_blas *blas, void *library, const char *file)
     const char *(*config)(void) = NULL;
     snprintf(blas->name, sizeof blas->name, "BLAS of %s", file);
     blas->callers_max = INT_MAX;
-    weir_symbol_find(library, "openblas_set_num_threads", &blas->set_threads);
-    if (!weir_symbol_find(library, "openblas_get_config", &config))
+    find(library, "openblas_set_num_threads", &blas->set_threads);
+    if (!find(library, "openblas_get_config", &config))
         return true;
     const char *text = config(), *end = strchr(text, ' ');
     end = end ? strchrnul(end + 1, ' ') : strchr(text, '\0');
@@ -53,7 +60,7 @@ int weir_blas_open(struct weir_blas *blas, struct weir_err *err)
     *blas = (struct weir_blas){0};
     for (int i = 0; i < LIBRARIES; i++) {
         void *library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
-        if (library && weir_symbol_find(library, gemm_name, &blas->gemm) && examine(blas, library, libraries[i]))
+        if (library && find(library, gemm_name, &blas->gemm) && examine(blas, library, libraries[i]))
             return 0;
         if (library)
             dlclose(library);

@@ -1,6 +1,5 @@
 /* Networks on the CPU. Matrix products use a BLAS library. The compiler vectorises the other loops, here and in
  * compute_cpu_convolve.c. */
-#include "base/resources.h"
 #include "extras/common/compute_cpu_priv.h"
 
 #include <assert.h>
@@ -59,6 +58,7 @@ static int cpu_open(void **self, const struct weir_compute_config *config, struc
     if (!cpu)
         return weir_err_set(err, -ENOMEM, "out of memory");
     int rc = weir_blas_open(&cpu->blas, err);
+    cpu->memory_bytes = config->memory_bytes;
     threads = rc == 0 && threads > cpu->blas.callers_max ? cpu->blas.callers_max : threads;
     if (rc == 0 && (rc = weir_team_open(&cpu->team, threads)) < 0)
         weir_err_set(err, rc, "cannot start %d threads to compute the network on the CPU: %s; use fewer threads",
@@ -90,8 +90,7 @@ static int cpu_finish(void *self, struct weir_err *err)
 
 static uint64_t cpu_available_bytes(void *self)
 {
-    (void)self;
-    return weir_memory_available_bytes();
+    return ((struct weir_cpu *)self)->memory_bytes;
 }
 
 static weir_real *cpu_allocate(void *self, size_t numbers)

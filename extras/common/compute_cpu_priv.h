@@ -39,6 +39,7 @@ struct weir_cpu {
     size_t scratch_numbers;
     weir_real sent[WEIR_SENT_MAX]; /* ring of sent numbers */
     unsigned sent_count, received_count;
+    uint64_t memory_bytes;
     char description[96];
 };
 

@@ -53,6 +53,7 @@ struct weir_compute_config {
     int gpu;      /* GPU index, from 0 */
     void *stream; /* cudaStream_t for all work; NULL: the backend creates one */
     bool amp;     /* mixed precision: float16 products and convolutions, float32 sums, dynamic loss scale; GPU only */
+    uint64_t memory_bytes; /* memory that the networks may use; 0: unknown; CPU only */
 };
 
 /* State of the dynamic loss scale. A step with a non-finite gradient halves the scale and is skipped. 2000 finite steps
@@ -145,9 +146,5 @@ struct weir_compute_ops {
 };
 
 extern const struct weir_compute_ops weir_compute_cpu;
-
-/* Returns the CUDA module's backend, or NULL with err set to -ENODEV (no CUDA module) or -ENOTSUP (a module built
- * without networks). */
-const struct weir_compute_ops *weir_compute_ops_cuda(struct weir_err *err);
 
 #endif

@@ -1,5 +1,4 @@
 #include "extras/common/network.h"
-#include "prof/gpu/cuda_module.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -237,15 +236,4 @@ void weir_network_backward(const struct weir_network *network, int n, const weir
             ldfrom = ends.ldx;
         }
     }
-}
-
-/* ---- backends ---- */
-
-const struct weir_compute_ops *weir_compute_ops_cuda(struct weir_err *err)
-{
-    if (sizeof(weir_real) != sizeof(float)) {
-        weir_err_set(err, -ENOTSUP, "the GPU backend supports only float, but this program was compiled for double");
-        return NULL;
-    }
-    return weir_cuda_module_extra("compute", err);
 }

@@ -5,6 +5,11 @@
 #ifndef WEIR_EXTRAS_COMMON_TEAM_H
 #define WEIR_EXTRAS_COMMON_TEAM_H
 
+#include <pthread.h>
+
+/* Starts a thread that blocks all signals, so that the program's own threads receive them. Returns 0 or -errno. */
+int weir_team_thread(pthread_t *thread, void *(*main)(void *), void *user);
+
 struct weir_team;
 
 /* "threads" is at least 1 and includes the caller. 0, -ENOMEM or -EAGAIN (cannot start a thread). */

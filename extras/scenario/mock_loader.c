@@ -1,7 +1,6 @@
 #include "extras/scenario/mock_loader.h"
-#include "base/threads.h"
 #include "extras/common/network.h"
-#include "pipeline/gpu/gpu.h"
+#include "extras/common/team.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
 
@@ -208,7 +207,7 @@ static int start_workers(struct weir_mock_loader *loader, struct weir_err *err)
 {
     loader->closing = false;
     for (int i = 0; i < loader->config.workers; i++) {
-        int rc = weir_thread_start(&loader->threads[i], worker_main, loader);
+        int rc = weir_team_thread(&loader->threads[i], worker_main, loader);
         if (rc < 0) {
             stop_workers(loader);
             return weir_err_set(err, rc, "cannot start worker thread %d of %d: %s; use fewer workers", i + 1,
@@ -241,8 +240,8 @@ static int open_slot(struct weir_mock_loader *loader, struct slot *slot, struct 
         return weir_err_set(err, -ENOMEM, "out of memory for %d batches of %zu bytes; use smaller batches",
                             loader->n_slots, loader->slot_bytes);
     slot->memory = memory;
-    int rc = loader->config.device ? weir_device_pin(loader->config.device, memory, loader->slot_bytes, err) : 0;
-    slot->pinned = loader->config.device && rc == 0;
+    int rc = loader->config.pin ? loader->config.pin(loader->config.device, memory, loader->slot_bytes, err) : 0;
+    slot->pinned = loader->config.pin && rc == 0;
     return rc;
 }
 
@@ -314,7 +313,7 @@ void weir_mock_loader_close(struct weir_mock_loader **out)
     stop_workers(loader);
     for (int i = 0; loader->slots && i < loader->n_slots; i++) {
         if (loader->slots[i].pinned)
-            weir_device_unpin(loader->config.device, loader->slots[i].memory);
+            loader->config.unpin(loader->config.device, loader->slots[i].memory);
         if (loader->slots[i].memory)
             munmap(loader->slots[i].memory, loader->slot_bytes);
     }
@@ -402,16 +401,6 @@ void weir_mock_loader_release(struct weir_mock_loader *loader)
     assert(loader->lent);
     loader->lent = false;
     weir_memory_freed(loader->batch.images, loader->slot_bytes, WEIR_MEMORY_CPU);
-}
-
-int weir_mock_loader_batches(const struct weir_mock_loader *loader)
-{
-    return loader->batches;
-}
-
-int weir_mock_loader_ahead(const struct weir_mock_loader *loader)
-{
-    return loader->ahead;
 }
 
 uint64_t weir_mock_loader_items_begun(struct weir_mock_loader *loader)

@@ -37,7 +37,10 @@ struct weir_mock_loader_config {
     uint64_t cpu_units;                 /* CPU work per item, in weir_cpu_units */
     uint64_t io_ns;                     /* sleep per item, to simulate I/O */
     uint64_t seed;
-    struct weir_device *device;     /* pins the batches for this device; NULL: pageable memory. Borrowed until close */
+    struct weir_device *device; /* passed to the next two functions; borrowed until close */
+    /* Pin and unpin a batch. NULL: pageable memory. */
+    int (*pin)(struct weir_device *device, void *memory, size_t bytes, struct weir_err *err);
+    void (*unpin)(struct weir_device *device, void *memory);
     struct weir_recorder *recorder; /* records the worker threads; NULL: not recorded. Borrowed until close */
 };
 
@@ -60,9 +63,6 @@ void weir_mock_loader_release(struct weir_mock_loader *loader);
 /* Waits for items in progress. Accepts a pointer to NULL. */
 void weir_mock_loader_close(struct weir_mock_loader **loader);
 
-/* Return the number of batches per epoch, and the maximum number of prefetched batches. */
-int weir_mock_loader_batches(const struct weir_mock_loader *loader);
-int weir_mock_loader_ahead(const struct weir_mock_loader *loader);
 /* Returns the number of items started since open. Thread-safe. */
 uint64_t weir_mock_loader_items_begun(struct weir_mock_loader *loader);
 /* Returns the number of threads started since open. */

@@ -1,7 +1,6 @@
 #include "extras/scenario/scenario.h"
 #include "extras/common/compute_ops.h"
 #include "extras/scenario/mock_loader.h"
-#include "pipeline/gpu/gpu.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
 
@@ -111,7 +110,6 @@ enum { VALUE_UNITS = 16000, PARTS = 3 };
 
 struct weir_scenario {
     struct weir_scenario_config config;
-    void *stream;
     struct weir_simple_cnn *cnn;
     struct temporaries temporaries; /* memory_churn only */
     uint32_t shapes;                /* input shapes of the forward and backward passes */
@@ -137,7 +135,7 @@ static int open_temporaries(struct weir_scenario *scenario, struct weir_err *err
     if (scenario->config.kind != WEIR_SCENARIO_MEMORY_CHURN)
         return 0;
     t->ops = weir_simple_cnn_ops(scenario->cnn, &t->self);
-    t->device = weir_device_number(scenario->config.device);
+    t->device = scenario->config.gpu ? scenario->config.gpu->number : WEIR_MEMORY_CPU;
     t->pool = scenario->config.fix;
     return open_pool(t, err);
 }
@@ -153,17 +151,14 @@ int weir_scenario_open(struct weir_scenario **out, const struct weir_scenario_co
     scenario->shapes = weir_shapes_intern(
         2, (int[]){4, 2},
         (int64_t[]){config->batch_size, 3, WEIR_CNN_SIDE, WEIR_CNN_SIDE, config->batch_size, WEIR_CNN_OUTPUTS}, types);
-    int rc = config->device ? weir_device_stream(config->device, &scenario->stream, err) : 0;
     const struct weir_simple_cnn_config cnn = {
-        .device = config->device,
-        .stream = scenario->stream,
+        .gpu = config->gpu,
         .batch_size = config->batch_size,
         .amp = config->amp,
         .seed = config->seed,
         .tiny = tiny_of(config),
     };
-    if (rc == 0)
-        rc = weir_simple_cnn_open(&scenario->cnn, &cnn, err);
+    int rc = weir_simple_cnn_open(&scenario->cnn, &cnn, err);
     if (rc == 0)
         rc = open_temporaries(scenario, err);
     if (rc < 0)
@@ -180,8 +175,6 @@ void weir_scenario_close(struct weir_scenario **out)
     if (scenario->temporaries.ops)
         close_pool(&scenario->temporaries);
     weir_simple_cnn_close(&scenario->cnn);
-    if (scenario->stream)
-        weir_device_stream_free(scenario->config.device, scenario->stream);
     free(scenario);
     *out = NULL;
 }

@@ -23,8 +23,8 @@ enum weir_scenario_kind {
 
 struct weir_scenario_config {
     enum weir_scenario_kind kind;
-    bool fix;                   /* apply the remedy, except for dataloader, where the caller applies it */
-    struct weir_device *device; /* borrowed until close; NULL: the CPU */
+    bool fix;                       /* apply the remedy, except for dataloader, where the caller applies it */
+    const struct weir_cnn_gpu *gpu; /* borrowed until close; NULL: the CPU */
     int batch_size;
     bool amp;
     uint64_t seed;

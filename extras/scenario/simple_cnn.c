@@ -1,6 +1,5 @@
 #include "extras/scenario/simple_cnn.h"
 #include "extras/common/network.h"
-#include "pipeline/gpu/gpu.h"
 #include "weir/recorder.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@ struct array {
     weir_real **numbers;
     size_t count;
 };
-enum { ARRAYS = 10 };
+enum { ARRAYS = 12 };
 
 struct weir_simple_cnn {
     struct weir_simple_cnn_config config;
@@ -37,21 +36,10 @@ struct weir_simple_cnn {
     struct array arrays[ARRAYS];
     weir_real *gradients[2]; /* shared by the networks */
     weir_real *features_out, *features_gradients, *mixed, *mixed_gradients, *predicted, *predicted_gradients;
-    weir_real *weights, *loss;
-    void *images, *targets; /* device memory */
+    weir_real *weights, *loss, *images, *targets;
     uint64_t steps;
     weir_name tiny_name;
 };
-
-static size_t image_bytes(const struct weir_simple_cnn *cnn)
-{
-    return (size_t)cnn->config.batch_size * WEIR_CNN_IMAGE * sizeof(float);
-}
-
-static size_t target_bytes(const struct weir_simple_cnn *cnn)
-{
-    return (size_t)cnn->config.batch_size * WEIR_CNN_OUTPUTS * sizeof(float);
-}
 
 /* ---- open ---- */
 
@@ -100,6 +88,8 @@ static void list_arrays(struct weir_simple_cnn *cnn)
         {&cnn->predicted_gradients, batch * WEIR_CNN_OUTPUTS},
         {&cnn->weights, batch},
         {&cnn->loss, 2},
+        {&cnn->images, batch * WEIR_CNN_IMAGE},
+        {&cnn->targets, batch * WEIR_CNN_OUTPUTS},
     };
     memcpy(cnn->arrays, arrays, sizeof arrays);
 }
@@ -121,30 +111,17 @@ static int allocate(struct weir_simple_cnn *cnn)
     return rc == 0 ? weir_parameters_initialise(&cnn->parameters, cnn->config.seed) : rc;
 }
 
-static int allocate_inputs(struct weir_simple_cnn *cnn, struct weir_err *err)
-{
-    if (!cnn->config.device) {
-        cnn->images = cnn->ops->allocate(cnn->self, image_bytes(cnn) / sizeof(float));
-        cnn->targets = cnn->ops->allocate(cnn->self, target_bytes(cnn) / sizeof(float));
-        return cnn->images && cnn->targets ? 0 : weir_err_set(err, -ENOMEM, "out of memory; use a smaller batch size");
-    }
-    int rc = weir_device_alloc(cnn->config.device, image_bytes(cnn), &cnn->images, err);
-    return rc == 0 ? weir_device_alloc(cnn->config.device, target_bytes(cnn), &cnn->targets, err) : rc;
-}
-
 static int open_backend(struct weir_simple_cnn *cnn, struct weir_err *err)
 {
+    const struct weir_cnn_gpu *gpu = cnn->config.gpu;
     const struct weir_compute_config compute = {
         .threads = 1,
-        .gpu = weir_device_number(cnn->config.device),
-        .stream = cnn->config.stream,
+        .gpu = gpu ? gpu->number : 0,
+        .stream = gpu ? gpu->stream : NULL,
         .amp = cnn->config.amp,
     };
-    struct weir_err why = WEIR_ERR_NONE;
-    cnn->ops = cnn->config.device ? weir_compute_ops_cuda(&why) : &weir_compute_cpu;
-    cnn->widths = cnn->config.device ? &gpu_widths : &cpu_widths;
-    if (!cnn->ops)
-        return weir_err_set(err, why.code, "%s", why.text);
+    cnn->ops = gpu ? gpu->ops : &weir_compute_cpu;
+    cnn->widths = gpu ? &gpu_widths : &cpu_widths;
     return cnn->ops->open(&cnn->self, &compute, err);
 }
 
@@ -172,15 +149,13 @@ static void note_memory(const struct weir_simple_cnn *cnn, bool taken)
 {
     const struct weir_parameters *p = &cnn->parameters;
     const weir_real *const kinds[] = {p->values, p->gradients, p->mean, p->variance};
-    int device = weir_device_number(cnn->config.device), samples = cnn->config.batch_size;
+    int device = cnn->config.gpu ? cnn->config.gpu->number : WEIR_MEMORY_CPU, samples = cnn->config.batch_size;
     for (int i = 0; i < ARRAYS; i++)
         note(*cnn->arrays[i].numbers, cnn->arrays[i].count, device, taken);
     for (int i = 0; i < 4; i++)
         note(kinds[i], p->numbers, device, taken);
     note_network(&cnn->encoder, samples, device, taken);
     note_network(&cnn->head, samples, device, taken);
-    note(cnn->images, image_bytes(cnn) / sizeof(float), device, taken);
-    note(cnn->targets, target_bytes(cnn) / sizeof(float), device, taken);
 }
 
 int weir_simple_cnn_open(struct weir_simple_cnn **out, const struct weir_simple_cnn_config *config,
@@ -202,9 +177,7 @@ int weir_simple_cnn_open(struct weir_simple_cnn **out, const struct weir_simple_
     rc = allocate(cnn);
     if (rc < 0)
         weir_err_set(err, rc, "%s memory is too small for the network at a batch size of %d; use a smaller batch size",
-                     config->device ? "the GPU's" : "the", config->batch_size);
-    if (rc == 0)
-        rc = allocate_inputs(cnn, err);
+                     config->gpu ? "the GPU's" : "the", config->batch_size);
     note_memory(cnn, true);
     if (rc == 0) {
         cnn->ops->affine(cnn->self, (size_t)config->batch_size, 0, 1, 1, cnn->weights);
@@ -227,13 +200,6 @@ void weir_simple_cnn_close(struct weir_simple_cnn **out)
     weir_network_release(&cnn->encoder);
     weir_network_release(&cnn->head);
     weir_parameters_release(&cnn->parameters);
-    if (cnn->config.device) {
-        weir_device_free(cnn->config.device, cnn->images);
-        weir_device_free(cnn->config.device, cnn->targets);
-    } else {
-        cnn->ops->release(cnn->self, cnn->images);
-        cnn->ops->release(cnn->self, cnn->targets);
-    }
     cnn->ops->close(cnn->self);
     free(cnn);
     *out = NULL;
@@ -244,15 +210,17 @@ void weir_simple_cnn_close(struct weir_simple_cnn **out)
 int weir_simple_cnn_copy_in(struct weir_simple_cnn *cnn, const float *images, const float *targets,
                             struct weir_err *err)
 {
-    const struct weir_simple_cnn_config *config = &cnn->config;
-    if (!config->device) {
-        cnn->ops->copy_in(cnn->self, cnn->images, images, image_bytes(cnn) / sizeof *images);
-        cnn->ops->copy_in(cnn->self, cnn->targets, targets, target_bytes(cnn) / sizeof *targets);
+    const struct weir_cnn_gpu *gpu = cnn->config.gpu;
+    size_t batch = (size_t)cnn->config.batch_size, image_numbers = batch * WEIR_CNN_IMAGE;
+    size_t target_numbers = batch * WEIR_CNN_OUTPUTS;
+    if (!gpu) {
+        cnn->ops->copy_in(cnn->self, cnn->images, images, image_numbers);
+        cnn->ops->copy_in(cnn->self, cnn->targets, targets, target_numbers);
         return 0;
     }
-    int rc = weir_device_copy_in(config->device, cnn->images, images, image_bytes(cnn), config->stream, err);
+    int rc = gpu->copy_in(gpu->device, cnn->images, images, image_numbers * sizeof *images, gpu->stream, err);
     if (rc == 0)
-        rc = weir_device_copy_in(config->device, cnn->targets, targets, target_bytes(cnn), config->stream, err);
+        rc = gpu->copy_in(gpu->device, cnn->targets, targets, target_numbers * sizeof *targets, gpu->stream, err);
     return rc;
 }
 
@@ -262,7 +230,7 @@ static void tiny_ops(struct weir_simple_cnn *cnn, double shift, weir_real *x)
     bool fused = cnn->config.tiny == WEIR_TINY_FUSED;
     for (int i = 0; i < (fused ? 1 : WEIR_TINY_OPS); i++) {
         /* On a GPU the trace shows the kernel itself, so no range is needed. */
-        struct weir_range range = cnn->config.device ? (struct weir_range){0} : weir_range_begin(cnn->tiny_name);
+        struct weir_range range = cnn->config.gpu ? (struct weir_range){0} : weir_range_begin(cnn->tiny_name);
         cnn->ops->affine(cnn->self, numbers, tiny_scale, shift, fused ? WEIR_TINY_OPS : 1, x);
         weir_range_end(&range);
     }

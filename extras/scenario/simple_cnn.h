@@ -26,22 +26,32 @@ enum weir_tiny_ops {
 };
 enum { WEIR_TINY_OPS = 200 }; /* tiny operations per pass */
 
+/* A GPU that the caller has opened. Everything is borrowed until close. */
+struct weir_cnn_gpu {
+    const struct weir_compute_ops *ops;
+    int number;                 /* GPU index, from 0 */
+    void *stream;               /* cudaStream_t for all work */
+    struct weir_device *device; /* passed to copy_in */
+    /* Queues a copy to the GPU. If the host memory is not pinned, the copy may run before this returns. */
+    int (*copy_in)(struct weir_device *device, void *to, const void *from, size_t bytes, void *stream,
+                   struct weir_err *err);
+};
+
 struct weir_simple_cnn_config {
-    struct weir_device *device; /* borrowed until close; NULL: the CPU, where calls are not queued */
-    void *stream;               /* the device's stream for all work; borrowed until close */
+    const struct weir_cnn_gpu *gpu; /* borrowed until close; NULL: the CPU, where calls are not queued */
     int batch_size;
     bool amp;      /* mixed precision; GPU only */
     uint64_t seed; /* seed of the initial parameters */
     enum weir_tiny_ops tiny;
 };
 
-/* 0, -ENOTSUP (CUDA module built without networks), -ENOENT (library not found) or -ENOMEM. */
+/* 0, -ENOENT (library not found) or -ENOMEM. */
 int weir_simple_cnn_open(struct weir_simple_cnn **out, const struct weir_simple_cnn_config *config,
                          struct weir_err *err);
 /* Accepts a pointer to NULL. */
 void weir_simple_cnn_close(struct weir_simple_cnn **cnn);
 
-/* Copies images [batch, 3, side, side] and targets [batch, outputs] to the device, like weir_device_copy_in. */
+/* Copies images [batch, 3, side, side] and targets [batch, outputs] to the device, with copy_in on a GPU. */
 int weir_simple_cnn_copy_in(struct weir_simple_cnn *cnn, const float *images, const float *targets,
                             struct weir_err *err);
 void weir_simple_cnn_forward(struct weir_simple_cnn *cnn);

@@ -1,5 +1,4 @@
 #include "extras/train/policy.h"
-#include "base/text.h"
 #include "extras/common/network.h"
 
 #include <assert.h>
@@ -181,6 +180,21 @@ static void list_arrays(struct weir_policy *policy)
             (struct array){&policy->images[i], in_place() ? 0 : batch * image_numbers(policy, i)};
 }
 
+struct size_text {
+    char text[16]; /* such as "563 MiB" */
+};
+
+static struct size_text size_text(double bytes)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    struct size_text size;
+    int unit = 0;
+    for (; bytes >= 1023.5 && unit < 5; unit++)
+        bytes /= 1024;
+    snprintf(size.text, sizeof size.text, "%.*g %s", bytes < 999.5 ? 3 : 4, bytes, units[unit]);
+    return size;
+}
+
 /* Refuses a policy that needs more than the available memory. No product overflows, because check_config has limited
  * all sizes. */
 static int check_memory(const struct weir_policy *policy, struct weir_err *err)
@@ -198,8 +212,8 @@ static int check_memory(const struct weir_policy *policy, struct weir_err *err)
         err, -ENOMEM,
         "the policy needs %s%s for a batch size of %d (%d cameras, %zu parameters), but only %s is free; "
         "use a smaller batch size or smaller images",
-        weir_size((double)bytes).text, policy->ops->host_memory ? "" : " of GPU memory", policy->config.batch_max,
-        policy->config.n_cameras, policy->parameters.numbers, weir_size((double)available).text);
+        size_text((double)bytes).text, policy->ops->host_memory ? "" : " of GPU memory", policy->config.batch_max,
+        policy->config.n_cameras, policy->parameters.numbers, size_text((double)available).text);
 }
 
 static int allocate(struct weir_policy *policy, struct weir_err *err)
@@ -240,9 +254,10 @@ int weir_policy_open(struct weir_policy **out, const struct weir_policy_config *
         .gpu = config->gpu,
         .stream = config->stream,
         .amp = config->amp,
+        .memory_bytes = config->memory_bytes,
     };
-    policy->ops = config->on_gpu ? weir_compute_ops_cuda(err) : &weir_compute_cpu;
-    rc = policy->ops ? policy->ops->open(&policy->self, &compute, err) : -ENODEV;
+    policy->ops = config->gpu_ops ? config->gpu_ops : &weir_compute_cpu;
+    rc = policy->ops->open(&policy->self, &compute, err);
     if (rc < 0) {
         free(policy);
         return rc;

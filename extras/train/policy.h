@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct weir_compute_ops; /* extras/common/compute_ops.h */
+
 enum { WEIR_POLICY_CAMERAS_MAX = 16 };
 
 struct weir_policy_camera {
@@ -29,18 +31,19 @@ struct weir_policy_config {
     struct weir_policy_camera cameras[WEIR_POLICY_CAMERAS_MAX];
     int state_dim, action_dim, chunk; /* at least 1, except that state_dim may be 0 */
     int hidden_dim, feedforward_dim;
-    double learning_rate, weight_decay; /* for AdamW with betas 0.9 and 0.999, and eps 1e-8 */
-    uint64_t seed;                      /* seed of the initial parameters */
-    int batch_max;                      /* maximum number of samples per forward pass */
-    int accumulation;                   /* weir_policy_step calls per update, at least 1 */
-    int threads;                        /* CPU threads; 0 means 1 */
-    bool on_gpu;                        /* false: train on the CPU and ignore the next three members */
-    int gpu;                            /* GPU index, from 0 */
-    void *stream;                       /* cudaStream_t for all work; NULL: the policy creates one */
-    bool amp;                           /* mixed precision: float16 products and a dynamic loss scale */
+    double learning_rate, weight_decay;     /* for AdamW with betas 0.9 and 0.999, and eps 1e-8 */
+    uint64_t seed;                          /* seed of the initial parameters */
+    int batch_max;                          /* maximum number of samples per forward pass */
+    int accumulation;                       /* weir_policy_step calls per update, at least 1 */
+    int threads;                            /* CPU threads; 0 means 1 */
+    uint64_t memory_bytes;                  /* memory that the policy may use on the CPU; 0: unknown */
+    const struct weir_compute_ops *gpu_ops; /* the GPU's backend; NULL: train on the CPU and ignore the rest */
+    int gpu;                                /* GPU index, from 0 */
+    void *stream;                           /* cudaStream_t for all work; NULL: the policy creates one */
+    bool amp;                               /* mixed precision: float16 products and a dynamic loss scale */
 };
 
-/* A camera's images as dense float32, in host memory or, with on_gpu, in that GPU's memory. */
+/* A camera's images as dense float32, in host memory or, with gpu_ops, in that GPU's memory. */
 struct weir_policy_images {
     const float *data;    /* [3, height, width] per sample, from 0 to 1 */
     size_t sample_floats; /* distance between consecutive samples, in floats */

@@ -3,6 +3,7 @@
 #include "extras/scenario/cli/scenario_cli.h"
 #include "extras/scenario/mock_loader.h"
 #include "pipeline/gpu/gpu.h"
+#include "prof/gpu/cuda_module.h"
 #include "weir/profiler.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
@@ -18,6 +19,7 @@ enum { WAIT_STEPS = 1, WARMUP_STEPS = 1, FIX_PREFETCH = 4, ITEM_UNIT_NS = 50 };
 struct parts {
     const struct scenario_run *run;
     struct weir_recorder *recorder;
+    struct weir_cnn_gpu gpu;
     struct weir_scenario *scenario;
     struct weir_mock_loader *loader;
     struct weir_profiler *profiler;
@@ -93,11 +95,24 @@ static int open_loader(struct parts *parts, struct weir_err *err)
         .image_floats = WEIR_CNN_IMAGE,
         .target_floats = WEIR_CNN_OUTPUTS,
         .seed = o->seed,
-        .device = o->pin_memory ? parts->run->device : NULL,
+        .device = parts->run->device,
+        .pin = o->pin_memory && parts->run->device ? weir_device_pin : NULL,
+        .unpin = weir_device_unpin,
         .recorder = parts->recorder,
     };
     weir_scenario_item(parts->run->kind, &config.cpu_units, &config.io_ns);
     return weir_mock_loader_open(&parts->loader, &config, err);
+}
+
+static int open_gpu(struct parts *parts, struct weir_err *err)
+{
+    struct weir_device *device = parts->run->device;
+    parts->gpu =
+        (struct weir_cnn_gpu){.number = weir_device_number(device), .device = device, .copy_in = weir_device_copy_in};
+    int rc = weir_device_stream(device, &parts->gpu.stream, err);
+    if (rc == 0 && !(parts->gpu.ops = weir_cuda_module_extra("compute", err)))
+        rc = err->code;
+    return rc;
 }
 
 static int open_parts(struct parts *parts, struct weir_err *err)
@@ -105,7 +120,7 @@ static int open_parts(struct parts *parts, struct weir_err *err)
     const struct weir_scenario_config config = {
         .kind = parts->run->kind,
         .fix = parts->run->fix,
-        .device = parts->run->device,
+        .gpu = parts->run->device ? &parts->gpu : NULL,
         .batch_size = parts->run->options->batch_size,
         .amp = parts->run->options->amp,
         .seed = parts->run->options->seed,
@@ -116,7 +131,9 @@ static int open_parts(struct parts *parts, struct weir_err *err)
         rc = weir_thread_attach(parts->recorder, "loop", WEIR_ROLE_CONSUMER);
     if (rc < 0)
         return weir_err_set(err, rc, "cannot set up the profiler: %s", strerror(-rc));
-    rc = weir_scenario_open(&parts->scenario, &config, err);
+    rc = parts->run->device ? open_gpu(parts, err) : 0;
+    if (rc == 0)
+        rc = weir_scenario_open(&parts->scenario, &config, err);
     return rc == 0 ? open_loader(parts, err) : rc;
 }
 
@@ -125,6 +142,8 @@ static void close_parts(struct parts *parts)
     weir_profiler_close(&parts->profiler);
     weir_mock_loader_close(&parts->loader);
     weir_scenario_close(&parts->scenario);
+    if (parts->gpu.stream)
+        weir_device_stream_free(parts->run->device, parts->gpu.stream);
     weir_thread_detach();
     weir_recorder_close(&parts->recorder);
 }

@@ -72,7 +72,6 @@ static uint64_t sum_of(const float *numbers, size_t n)
 static void sums(const struct weir_mock_loader_config *config, uint64_t to[LINES])
 {
     struct weir_mock_loader *loader = opened(config);
-    CHECK(weir_mock_loader_batches(loader) == BATCHES);
     for (int i = 0; i < LINES; i++) {
         const struct weir_mock_loader_batch *batch = next(loader);
         CHECK(batch->epoch == i / BATCHES && batch->index == i % BATCHES);
@@ -152,7 +151,6 @@ static void no_more_than_prefetch_is_begun(void)
     struct weir_mock_loader_config config = plain;
     config.prefetch = 1;
     struct weir_mock_loader *loader = opened(&config);
-    CHECK(weir_mock_loader_ahead(loader) == 2);
     for (uint64_t taken = 0; taken + 2 <= BATCHES; taken++) {
         wait_for_items(loader, (taken + 2) * BATCH);
         CHECK(weir_mock_loader_items_begun(loader) == (taken + 2) * BATCH); /* and again after 3 ms */
@@ -165,11 +163,12 @@ static void no_more_than_prefetch_is_begun(void)
     weir_mock_loader_close(&loader);
     config.prefetch = 100;
     loader = opened(&config);
-    CHECK(weir_mock_loader_ahead(loader) == BATCHES); /* limited to the epoch */
+    wait_for_items(loader, BATCHES * BATCH); /* limited to the epoch */
+    CHECK(weir_mock_loader_items_begun(loader) == BATCHES * BATCH);
     weir_mock_loader_close(&loader);
     config.workers = 0;
     loader = opened(&config);
-    CHECK(weir_mock_loader_ahead(loader) == 0 && weir_mock_loader_items_begun(loader) == 0);
+    CHECK(weir_mock_loader_items_begun(loader) == 0);
     next(loader);
     CHECK(weir_mock_loader_items_begun(loader) == BATCH && weir_mock_loader_threads_started(loader) == 0);
     weir_mock_loader_close(&loader);
@@ -245,6 +244,8 @@ static void pins_its_batches(void)
     CHECK(weir_device_open(&device, 0, &err) == 0);
     struct weir_mock_loader_config config = plain;
     config.device = device;
+    config.pin = weir_device_pin;
+    config.unpin = weir_device_unpin;
     struct weir_mock_loader *loader = opened(&config);
     const struct weir_mock_loader_batch *batch = next(loader);
     size_t bytes = (size_t)BATCH * IMAGE * sizeof(float);

@@ -6,6 +6,7 @@
 #include "bench/series.h"
 #include "cli/options.h"
 #include "extras/train/policy.h"
+#include "prof/gpu/cuda_module.h"
 #include "weir/base.h"
 
 #include <stdio.h>
@@ -127,7 +128,6 @@ static int run(const struct weir_command *command, int argc, char **argv)
                                         .batch_max = o.batch_size,
                                         .accumulation = 1,
                                         .threads = o.threads,
-                                        .on_gpu = o.cuda,
                                         .amp = o.amp};
     size_t image = 3 * (size_t)o.height * (size_t)o.width, batch = (size_t)o.batch_size;
     float *pixels = numbers(image * batch), *values = numbers(batch * CHUNK * ACTION);
@@ -137,6 +137,7 @@ static int run(const struct weir_command *command, int argc, char **argv)
     if (!pixels || !values)
         weir_err_set(&err, -1, "out of memory");
     else if (o.cuda && bench_gpu_open(&ops, &gpu, &err) == 0) {
+        config.gpu_ops = weir_cuda_module_extra("compute", &err);
         float *made[2] = {pixels, values};
         pixels = on_gpu(ops, gpu, pixels, image * batch, &err);
         values = pixels ? on_gpu(ops, gpu, values, batch * CHUNK * ACTION, &err) : NULL;

@@ -1,6 +1,6 @@
 #include "base/hash.h"
+#include "extras/train/cli/safetensors.h"
 #include "extras/train/cli/train_cli.h"
-#include "extras/train/safetensors.h"
 
 #include <errno.h>
 #include <inttypes.h>

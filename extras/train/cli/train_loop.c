@@ -3,9 +3,10 @@
 #include "base/text.h"
 #include "cli/outputs.h"
 #include "cli/run/run_step.h"
+#include "extras/train/cli/safetensors.h"
 #include "extras/train/cli/train_cli.h"
-#include "extras/train/safetensors.h"
 #include "pipeline/gpu/gpu.h"
+#include "prof/gpu/cuda_module.h"
 #include "weir/stages.h"
 
 #include <assert.h>
@@ -70,11 +71,11 @@ static int use_gpu(struct train *t, struct weir_policy_config *config, struct we
     if (!device)
         return 0;
     int rc = weir_device_stream(device, &t->stream, err);
-    config->on_gpu = true;
+    config->gpu_ops = rc == 0 ? weir_cuda_module_extra("compute", err) : NULL;
     config->gpu = weir_device_number(device);
     config->stream = t->stream;
     config->amp = t->options->amp;
-    return rc;
+    return rc == 0 && !config->gpu_ops ? -ENODEV : rc;
 }
 
 static int open_policy(struct train *t, struct weir_err *err)
@@ -95,6 +96,7 @@ static int open_policy(struct train *t, struct weir_err *err)
         .batch_max = o->run.loader.batch_size,
         .accumulation = o->grad_accumulation,
         .threads = MAX(facts.cores - facts.workers, 1),
+        .memory_bytes = weir_memory_available_bytes(),
     };
     int rc = add_cameras(t->loader, &config, err);
     if (rc == 0)

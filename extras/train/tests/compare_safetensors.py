@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares extras/train/safetensors.c with PyPI's safetensors: extras/train/tests/compare_safetensors.py PROGRAM
+"""Compares extras/train/cli/safetensors.c with PyPI's safetensors: extras/train/tests/compare_safetensors.py PROGRAM
 
 The package writes files, PROGRAM (safetensors_copy.c) copies them, and the package reads the copies: bits, shapes and
 metadata must be the same. Both must accept and refuse the same handmade files. tests/readers/setup.sh installs

@@ -1,7 +1,7 @@
 /* Copies the listed arrays and metadata from one safetensors file to another. After an error, prints one
  * line on stderr and exits with status 1. Usage: safetensors_copy IN OUT ARRAYS [-- KEYS], where each array is
  * NAME=SHAPE, such as w=2x3. */
-#include "extras/train/safetensors.h"
+#include "extras/train/cli/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -321,7 +321,10 @@ Test(policy, refuses_what_no_memory_holds)
     struct weir_policy_config config = fixture_config();
     config.cameras[0].height = config.cameras[0].width = 1 << 14;
     config.batch_max = 1 << 14;
-    refused(&config, -ENOMEM, "iB is free");
+    config.memory_bytes = (uint64_t)1536 << 20;
+    refused(&config, -ENOMEM, "but only 1.5 GiB is free");
+    config.memory_bytes = (uint64_t)1023 << 20;
+    refused(&config, -ENOMEM, "but only 1023 MiB is free");
 }
 
 /* Replaces dlopen at link time, to simulate a machine without BLAS. */

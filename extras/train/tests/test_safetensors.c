@@ -1,6 +1,6 @@
 /* Tests named arrays in a file: they are read back bit for bit, an unexpected file is refused before anything is
  * changed, and a failed write keeps the previous file. */
-#include "extras/train/safetensors.h"
+#include "extras/train/cli/safetensors.h"
 #include "tests/fixtures/loader_fixture.h"
 
 #include <criterion/criterion.h>

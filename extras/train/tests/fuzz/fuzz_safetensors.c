@@ -1,7 +1,7 @@
 /* libFuzzer target for hostile safetensors files. An accepted file is written and read again, which must give the same
  * result. The first byte of the input selects its form: a complete file, or a header followed by data, to which the
  * target adds the header's length. */
-#include "extras/train/safetensors.h"
+#include "extras/train/cli/safetensors.h"
 #include "tests/fuzz/fuzz_bytes.h"
 
 #include <stdio.h>

@@ -3,6 +3,7 @@
  * The CPU side requires a BLAS library; without one the exit status is 77. */
 #include "extras/common/compute_ops.h"
 #include "extras/train/policy.h"
+#include "prof/gpu/cuda_module.h"
 #include "tests/gpu/gpu_fixture.h"
 
 #include <errno.h>
@@ -106,10 +107,12 @@ static struct weir_policy *open_policy(const struct weir_policy_config *config)
     return policy;
 }
 
+static const struct weir_compute_ops *cuda_ops;
+
 static struct weir_policy_config on_gpu(const struct weir_policy_config *config, bool amp)
 {
     struct weir_policy_config gpu = *config;
-    gpu.on_gpu = true;
+    gpu.gpu_ops = cuda_ops;
     gpu.stream = fx.stream;
     gpu.amp = amp;
     return gpu;
@@ -310,7 +313,8 @@ int main(void)
 {
     gpufx_open(&fx);
     struct weir_err err = WEIR_ERR_NONE;
-    gpufx_check(weir_compute_ops_cuda(&err) != NULL, "%s", err.text);
+    cuda_ops = weir_cuda_module_extra("compute", &err);
+    gpufx_check(cuda_ops != NULL, "%s", err.text);
     srand(3);
     setenv("WEIR_CUDNN", "0", 1);
     compare("matrix products", false, 1e-4);

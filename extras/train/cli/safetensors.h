@@ -5,8 +5,8 @@
  * strings.
  *
  * Thread-safe, but only one thread may write to a path. */
-#ifndef WEIR_EXTRAS_TRAIN_SAFETENSORS_H
-#define WEIR_EXTRAS_TRAIN_SAFETENSORS_H
+#ifndef WEIR_EXTRAS_TRAIN_CLI_SAFETENSORS_H
+#define WEIR_EXTRAS_TRAIN_CLI_SAFETENSORS_H
 
 #include "weir/base.h"
 

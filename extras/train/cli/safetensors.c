@@ -1,4 +1,4 @@
-#include "extras/train/safetensors.h"
+#include "extras/train/cli/safetensors.h"
 #include "base/files.h"
 #include "base/shortage.h"
 #include "base/text.h"
