@@ -1,4 +1,4 @@
-#include "analyze/trials/grid.h"
+#include "analyze/trials/advice.h"
 
 #include <math.h>
 #include <stdarg.h>

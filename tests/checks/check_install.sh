@@ -127,6 +127,16 @@ cc -Wall -Wextra -Werror examples/loader/print_batches.c "${flags[@]}" -o "$work
 if needs_shared "$work/pc_static"; then fail "linked to $soname"; fi
 try pc_static_run "$work/pc_static"
 
+if [ -d extras ]; then
+    step "the extras' libraries and a test on the installed library, without the rest of the tree"
+    mkdir "$work/alone"
+    cp -r extras "$work/alone"
+    quiet cmake -S "$work/alone/extras" -B "$work/extras" -G Ninja -DCMAKE_PREFIX_PATH="$moved"
+    quiet cmake --build "$work/extras"
+    needs_shared "$work/extras/test_policy" || fail "not linked to $soname"
+    LD_LIBRARY_PATH=$moved/lib quiet "$work/extras/test_policy"
+fi
+
 # The profiler alone: the trace has the example's three steps, and only libc and zlib are needed.
 try_profiler() {
     rm -rf "$work/traces"

@@ -3,8 +3,9 @@
 
 1. Includes start at the root, public headers with "weir/" (in include/; PUBLIC maps each to its room). The order is
    base <- prof <- origin <- {io, decoders, datasets} <- pipeline <- {analyze, convert} <- {cli, python} <- extras. Folders in
-   braces never include each other, and an extra includes no other extra except extras/common. Rooms inside a folder
-   have an order (ROOMS). cuda/ includes base/, the *_ops.h that it implements, cuda_module.h, weir/kernel_clock.h and
+   braces never include each other, and an extra includes no other extra except extras/common. An extra's library
+   includes only public headers and the extras'; its cli/, cuda/ and python/ belong to the program, the CUDA module and the
+   Python package, and extras/motion is not separate yet (PART). Rooms inside a folder have an order (ROOMS). cuda/ includes base/, the *_ops.h that it implements, cuda_module.h, weir/kernel_clock.h and
    .cuh, and no other folder includes it. tests and bench may include anything.
 2. *_ops.h may only be included where they are implemented: in the same top-level folder, and in cuda/. *_priv.h stay in
    their room. tests and bench may include both.
@@ -57,6 +58,7 @@ LOW = {"decoders/frame_kind.h": "frame kinds"}
 FREE = re.compile(r"(extras/\w+/)?(tests|bench)(/|$)")
 CUDA_ROOM = re.compile(r"(extras/\w+/)?cuda$")
 CLI_ROOM = re.compile(r"(extras/\w+/)?cli(/|$)")
+PART = re.compile(r"extras/\w+/(cli|cuda|python)$|extras/motion(/|$)")
 PYTHON_ROOM = re.compile(r"python/src$|extras/\w+/python$")
 CUDA = re.compile(r"cuda|nvjpeg|cupti|nvtx|generated_cuda")
 PAIRS = {"hdf5.h": 8, "jpeglib.h": 4, "jerror.h": 3, "png.h": 2, "zlib.h": 3, "jansson.h": 21, "lmdb.h": 2, "curl/curl.h": 3}
@@ -143,6 +145,8 @@ class Tree:
             self.fault(path, line, f"includes {target}: nothing includes {other}/")
         elif other == top == "extras" and room.split("/")[1] not in (folder.split("/")[1], "common"):
             self.fault(path, line, f"includes {target}: an extra includes no other one, so that each can be deleted")
+        elif top == "extras" != other and not public and not PART.match(folder):
+            self.fault(path, line, f"includes {target}: an extra's library includes public headers only")
         elif other != top and LAYERS[other] >= LAYERS[top]:
             self.fault(path, line, f"includes {target}: {top}/ lies below or beside {other}/")
         elif private and (other != top or private[1] == "priv"):
@@ -383,6 +387,8 @@ BAD = [
     ({**header("cuda/clock.cuh", '#include "prof/trace/paper.h"\n')}, "cuda/clock.cuh:3: includes prof/trace/paper.h"),
     ({"io/mid.c": '#include "cuda/gpu_ops.h"\n', **header("cuda/gpu_ops.h")}, "nothing includes cuda/"),
     ({"cli/top.c": '#include "extras/act/play.h"\n', **header("extras/act/play.h")}, "cli/ lies below or beside extras/"),
+    ({"extras/act/play.c": '#include "base/low.h"\n', "extras/act/CMakeLists.txt": "add_library(p play.c)\n"},
+     "an extra's library includes public headers only"),
     ({"extras/act/play.c": '#include "extras/war/siege.h"\n', **header("extras/war/siege.h"),
       "extras/act/CMakeLists.txt": "add_library(p play.c)\n"}, "an extra includes no other one"),
     ({**header("io/mid.h", "extern const struct ops top_table[];\n")}, "io/mid.h:3: extern top_table, which cli/ defines"),
