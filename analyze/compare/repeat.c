@@ -1,7 +1,6 @@
 #include "analyze/compare/compared_priv.h"
 #include "analyze/trials/child.h"
 #include "analyze/trials/rounds.h"
-#include "analyze/trials/words.h"
 #include "base/text.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "analyze/trials/advice.h"
+#include "analyze/trials/grid.h"
 
 #include <math.h>
 #include <stdarg.h>

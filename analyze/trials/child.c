@@ -113,7 +113,7 @@ static int spawn(pid_t *pid, const struct weir_child_config *config, const int o
     rc = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     if (rc == 0)
         rc = posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    if (rc == 0 && !config->show_stderr)
+    if (rc == 0)
         rc = posix_spawn_file_actions_adddup2(&actions, errors[1], 2);
     if (rc == 0)
         rc = posix_spawn(pid, config->program ? config->program : "/proc/self/exe", &actions, NULL, config->argv,
@@ -137,8 +137,8 @@ static const char *last_line(struct stream *s)
 static int verdict(int rc, int status, const struct weir_child_config *config, struct stream *errors,
                    struct weir_err *err)
 {
-    if (rc == -EINTR)
-        return weir_err_set(err, rc, "interrupted");
+    if (config->interrupted && *config->interrupted) /* Ctrl-C also reached the child, which may have ended first */
+        return weir_err_set(err, -EINTR, "interrupted");
     if (rc == -ETIMEDOUT)
         return weir_err_set(err, rc, "it did not end within %.0f s", config->seconds);
     if (rc == -E2BIG)
@@ -150,7 +150,7 @@ static int verdict(int rc, int status, const struct weir_child_config *config, s
                             strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) == 0)
         return 0;
-    const char *line = config->show_stderr ? NULL : last_line(errors);
+    const char *line = last_line(errors);
     if (line)
         return weir_err_set(err, -ECHILD, "%s", line);
     return weir_err_set(err, -ECHILD, "it exited with status %d", WEXITSTATUS(status));
@@ -200,6 +200,68 @@ void weir_child_free(struct weir_child *child)
 {
     free(child->output);
     memset(child, 0, sizeof *child);
+}
+
+/* ---- command lines ---- */
+
+void weir_words_free(struct weir_words *words)
+{
+    for (int i = 0; words->argv && i < words->n; i++)
+        free(words->argv[i]);
+    free(words->argv);
+    words->argv = NULL;
+    words->n = 0;
+}
+
+void weir_words_add(struct weir_words *words, const char *word)
+{
+    if (words->failed)
+        return;
+    char *copy = strdup(word), **argv = realloc(words->argv, ((size_t)words->n + 2) * sizeof *argv);
+    if (argv)
+        words->argv = argv;
+    words->failed = !copy || !argv;
+    if (words->failed) {
+        free(copy);
+        weir_words_free(words);
+        return;
+    }
+    argv[words->n++] = copy;
+    argv[words->n] = NULL;
+}
+
+void weir_words_add_all(struct weir_words *words, const char *const *argv)
+{
+    for (const char *const *arg = argv; arg && *arg; arg++)
+        weir_words_add(words, *arg);
+}
+
+void weir_words_add_option(struct weir_words *words, const char *name, const char *value)
+{
+    char option[64];
+    snprintf(option, sizeof option, "--%s", name);
+    weir_words_add(words, option);
+    if (value)
+        weir_words_add(words, value);
+}
+
+void weir_words_add_options(struct weir_words *words, const struct weir_opt *opts, unsigned users, const void *values)
+{
+    char buffer[WEIR_OPTION_TEXT];
+    for (const struct weir_opt *opt = opts; opt->name; opt++) {
+        const char *typed = opt->users & users ? weir_option_typed(opt, values, buffer) : NULL;
+        if (typed)
+            weir_words_add_option(words, opt->name, opt->kind == WEIR_OPT_FLAG ? NULL : typed);
+    }
+}
+
+void weir_words_add_measured(struct weir_words *words, double seconds)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.9g", seconds);
+    weir_words_add_option(words, "seconds", text);
+    weir_words_add_option(words, "every", "0");
+    weir_words_add_option(words, "log", "-");
 }
 
 /* ---- Ctrl-C ---- */

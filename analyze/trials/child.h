@@ -1,8 +1,9 @@
-/* child.h: runs a program as a child process and captures its output, and handles Ctrl-C in programs that run children.
- */
+/* child.h: runs a program as a child process and captures its output, builds its command line word by word, and handles
+ * Ctrl-C in programs that run children. */
 #ifndef WEIR_ANALYZE_TRIALS_CHILD_H
 #define WEIR_ANALYZE_TRIALS_CHILD_H
 
+#include "base/option.h"
 #include "weir/base.h"
 
 #include <signal.h>
@@ -10,10 +11,9 @@
 #include <stddef.h>
 
 struct weir_child_config {
-    const char *program; /* path, or NULL = this program */
-    char *const *argv;   /* ends with NULL; not interpreted by a shell */
-    double seconds;      /* time limit, after which the child is killed */
-    bool show_stderr;    /* the child inherits stderr; otherwise err gets the last line of its stderr */
+    const char *program;                      /* path, or NULL = this program */
+    char *const *argv;                        /* ends with NULL; not interpreted by a shell */
+    double seconds;                           /* time limit, after which the child is killed */
     const volatile sig_atomic_t *interrupted; /* if not 0, the child is ended; can be NULL */
 };
 
@@ -29,6 +29,26 @@ struct weir_child {
  * the last line of its stderr, or the signal. */
 int weir_child_run(struct weir_child *child, const struct weir_child_config *config, struct weir_err *err);
 void weir_child_free(struct weir_child *child);
+
+/* ---- command lines ---- */
+
+/* A command line. Zero-initialise. argv is owned and ends with NULL; it is NULL if there are no words. */
+struct weir_words {
+    char **argv;
+    int n;
+    bool failed; /* out of memory; argv is then NULL */
+};
+void weir_words_add(struct weir_words *words, const char *word);
+/* Adds all words of a list that ends with NULL. argv can be NULL. */
+void weir_words_add_all(struct weir_words *words, const char *const *argv);
+/* Adds --name, followed by its value unless this is NULL. */
+void weir_words_add_option(struct weir_words *words, const char *name, const char *value);
+/* Adds the options of a table (base/option.h) that these commands have and whose values differ from their defaults. */
+void weir_words_add_options(struct weir_words *words, const struct weir_opt *opts, unsigned users, const void *values);
+/* Adds the options of weir run for a trial, which measures this many seconds and prints only the table of this time, as
+ * JSON lines. */
+void weir_words_add_measured(struct weir_words *words, double seconds);
+void weir_words_free(struct weir_words *words);
 
 /* ---- Ctrl-C ---- */
 

@@ -1,5 +1,5 @@
 #include "analyze/trials/grid.h"
-#include "analyze/trials/words.h"
+#include "analyze/trials/child.h"
 #include "weir/decoder.h"
 
 #include <errno.h>

@@ -146,8 +146,6 @@ int weir_trial_run(struct weir_trial *trial, struct weir_log_record *last, const
 {
     struct weir_child child = {0};
     int rc = weir_child_run(&child, command, err);
-    if (command->interrupted && *command->interrupted) /* Ctrl-C also reached the child, which has ended early */
-        rc = weir_err_set(err, -EINTR, "interrupted");
     if (rc == 0)
         rc = weir_trial_parse(trial, last, child.output, child.length, err);
     if (rc < 0)

@@ -64,7 +64,7 @@ static int convert(struct whatif *w, const char *path, const struct weir_copy_sp
     int rc = weir_child_run(&child, &config, err);
     weir_child_free(&child);
     weir_words_free(&words);
-    return *w->config->interrupted ? -EINTR : rc;
+    return rc;
 }
 
 /* Returns false, with the reason in why, if the disk may have too little space for the copy. */

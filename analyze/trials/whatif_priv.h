@@ -38,10 +38,11 @@ struct whatif {
     struct weir_whatif *found;
     uint64_t begin_ns, end_ns; /* times on weir_clock_monotonic_ns */
     struct whatif_plan base;
-    struct whatif_probe now;      /* result of the base run */
-    struct weir_log_record first; /* table of the first base run, which the verdict judges */
-    struct whatif_probe full;     /* result of the base run without a step */
-    bool slow_start;              /* processes start so slowly that only the most important changes are measured */
+    struct whatif_probe now;       /* result of the base run */
+    struct weir_log_record first;  /* table of the first base run, which the verdict judges */
+    struct weir_log_record record; /* table of the probe that runs */
+    struct whatif_probe full;      /* result of the base run without a step */
+    bool slow_start;               /* processes start so slowly that only the most important changes are measured */
     struct weir_model_facts facts;
     struct weir_model model;     /* made from `now` and `facts` */
     double frame_bytes;          /* size of a decoded frame in a batch */

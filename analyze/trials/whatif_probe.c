@@ -85,13 +85,8 @@ static int probe_into(struct whatif *w, struct weir_log_record *record, struct w
 
 int whatif_probe(struct whatif *w, struct whatif_probe *probe, const struct whatif_plan *plan, double seconds)
 {
-    struct weir_log_record *record = calloc(1, sizeof *record);
-    *probe = (struct whatif_probe){.why = "out of memory"};
-    if (!record)
-        return 0;
-    int rc = probe_into(w, record, probe, plan, seconds);
-    weir_log_record_clear(record);
-    free(record);
+    int rc = probe_into(w, &w->record, probe, plan, seconds);
+    weir_log_record_clear(&w->record);
     return rc;
 }
 
@@ -119,7 +114,7 @@ double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *prob
 
 struct first_run {
     struct whatif_probe probe;
-    struct weir_log_record *record; /* w->first, or owned */
+    struct weir_log_record record;
 };
 
 static int by_rate(const void *a, const void *b)
@@ -272,23 +267,24 @@ static void fill_found(struct whatif *w)
 
 /* Measures the base run, and then runs with other numbers of workers. The verdict uses the first run, which is longer.
  * Predictions use the run with the median rate. */
-static int measure_all(struct whatif *w, struct first_run **runs, struct weir_err *err)
+static int measure_all(struct whatif *w, struct first_run *runs, struct weir_err *err)
 {
+    const struct first_run *sorted[NOW_RUNS];
     int n = NOW_RUNS;
     for (int i = 0; i < n; i++) {
         double seconds = i == 0 ? seconds_of(w) : fmin(seconds_of(w), NOW_S) * scale(w);
-        int rc = probe_into(w, runs[i]->record, &runs[i]->probe, &w->base, seconds);
+        int rc = probe_into(w, &runs[i].record, &runs[i].probe, &w->base, seconds);
+        sorted[i] = &runs[i];
         if (rc < 0)
             return rc;
-        if (!runs[i]->probe.known)
-            return weir_err_set(err, -ENODATA, "%s", runs[i]->probe.why);
-        w->slow_start = runs[i]->probe.setup.device >= 0 && runs[i]->probe.start_s > SLOW_S;
+        if (!runs[i].probe.known)
+            return weir_err_set(err, -ENODATA, "%s", runs[i].probe.why);
+        w->slow_start = runs[i].probe.setup.device >= 0 && runs[i].probe.start_s > SLOW_S;
         n = w->slow_start ? i + 1 : NOW_RUNS;
     }
-    qsort(runs, (size_t)n, sizeof *runs, by_rate);
-    const struct first_run *middle = runs[n / 2];
-    const struct weir_loader_report *report = &middle->record->report;
-    w->now = middle->probe;
+    qsort(sorted, (size_t)n, sizeof *sorted, by_rate);
+    const struct weir_loader_report *report = &sorted[n / 2]->record.report;
+    w->now = sorted[n / 2]->probe;
     struct whatif_plan full = without_step(w, w->now.setup.workers);
     int rc = w->slow_start ? 0 : measure_growth(w);
     if (rc == 0)
@@ -304,27 +300,17 @@ static int measure_all(struct whatif *w, struct first_run **runs, struct weir_er
 
 int whatif_measure_now(struct whatif *w, struct weir_err *err)
 {
-    struct first_run *runs[NOW_RUNS] = {NULL};
-    int rc = 0;
-    for (int i = 0; i < NOW_RUNS && rc == 0; i++) {
-        runs[i] = calloc(1, sizeof **runs);
-        if (runs[i])
-            runs[i]->record = i == 0 ? &w->first : calloc(1, sizeof w->first);
-        rc = runs[i] && runs[i]->record ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
-    }
-    if (rc == 0) {
-        double cached;
-        if (!w->config->run.loader.cold) /* all measurements expect the files in the page cache */
-            weir_copy_warm(w->config->files, &cached, NULL);
-        whatif_progress(w, "measuring the base run and other numbers of workers");
-        rc = measure_all(w, runs, err);
-    }
-    for (int i = 0; i < NOW_RUNS; i++) {
-        if (runs[i] && runs[i]->record && runs[i]->record != &w->first) {
-            weir_log_record_clear(runs[i]->record);
-            free(runs[i]->record);
-        }
-        free(runs[i]);
-    }
+    struct first_run *runs = calloc(NOW_RUNS, sizeof *runs);
+    double cached;
+    if (!runs)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    if (!w->config->run.loader.cold) /* all measurements expect the files in the page cache */
+        weir_copy_warm(w->config->files, &cached, NULL);
+    whatif_progress(w, "measuring the base run and other numbers of workers");
+    int rc = measure_all(w, runs, err);
+    w->first = runs[0].record;
+    for (int i = 1; i < NOW_RUNS; i++)
+        weir_log_record_clear(&runs[i].record);
+    free(runs);
     return rc;
 }

@@ -7,8 +7,8 @@
 #define WEIR_ANALYZE_TRIALS_WHATIF_RUN_H
 
 #include "analyze/prediction/whatif.h"
+#include "analyze/trials/child.h"
 #include "analyze/trials/copies.h"
-#include "analyze/trials/words.h"
 #include "weir/base.h"
 #include "weir/loader.h"
 

@@ -91,47 +91,34 @@ static void lengthen(struct weir_tune_trials *trials, const struct weir_loader_r
         trials->config->note(trials->config->user, line);
 }
 
-static int try_setting(struct weir_tune_trials *trials, const struct weir_words *args,
-                       const struct weir_tune_setting *setting, struct weir_tune_figures *figures, struct weir_err *err)
-{
-    const struct weir_tune_config *c = trials->config;
-    struct weir_log_record *record = calloc(1, sizeof *record);
-    if (!record || args->failed) {
-        free(record);
-        return weir_err_set(err, -ENOMEM, "out of memory");
-    }
-    const struct weir_child_config command = {.program = c->program,
-                                              .argv = args->argv,
-                                              .seconds = PATIENCE_S + 20 * trials->seconds,
-                                              .interrupted = c->interrupted};
-    int rc = weir_trial_run(&figures->trial, record, &command, err);
-    if (rc == 0) {
-        fill(figures, &trials->tune.space, &record->report);
-        lengthen(trials, &record->report);
-    }
-    if (rc != -EINTR && c->trial)
-        c->trial(c->user, setting, &figures->trial, rc < 0 ? err->text : NULL);
-    weir_log_record_clear(record);
-    free(record);
-    return rc;
-}
-
 static int measure(void *user, const struct weir_tune_setting *setting, struct weir_tune_figures *figures,
                    struct weir_err *err)
 {
     struct weir_tune_trials *trials = user;
     const struct weir_tune_config *c = trials->config;
-    struct weir_words args = {0};
+    const char *const begin[] = {"weir", "run", c->data, NULL};
+    struct weir_words words = {0};
     if (weir_clock_monotonic_ns() >= c->end_ns)
         return -ETIME;
-    weir_words_add(&args, "weir");
-    weir_words_add(&args, "run");
-    weir_words_add(&args, c->data);
-    weir_words_add_all(&args, (const char *const *)c->options->argv);
-    weir_tune_setting_options(&trials->tune.space, setting, add_word, &args);
-    weir_words_add_measured(&args, trials->seconds);
-    int rc = try_setting(trials, &args, setting, figures, err);
-    weir_words_free(&args);
+    weir_words_add_all(&words, begin);
+    weir_words_add_all(&words, (const char *const *)c->options->argv);
+    weir_tune_setting_options(&trials->tune.space, setting, add_word, &words);
+    weir_words_add_measured(&words, trials->seconds);
+    if (words.failed)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    const struct weir_child_config command = {.program = c->program,
+                                              .argv = words.argv,
+                                              .seconds = PATIENCE_S + 20 * trials->seconds,
+                                              .interrupted = c->interrupted};
+    int rc = weir_trial_run(&figures->trial, &trials->record, &command, err);
+    if (rc == 0) {
+        fill(figures, &trials->tune.space, &trials->record.report);
+        lengthen(trials, &trials->record.report);
+    }
+    if (rc != -EINTR && c->trial)
+        c->trial(c->user, setting, &figures->trial, rc < 0 ? err->text : NULL);
+    weir_log_record_clear(&trials->record);
+    weir_words_free(&words);
     return rc;
 }
 

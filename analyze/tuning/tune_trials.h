@@ -9,7 +9,7 @@
 #ifndef WEIR_ANALYZE_TUNING_TUNE_TRIALS_H
 #define WEIR_ANALYZE_TUNING_TUNE_TRIALS_H
 
-#include "analyze/trials/words.h"
+#include "analyze/trials/child.h"
 #include "analyze/tuning/tune_search.h"
 #include "weir/loader.h"
 
@@ -39,6 +39,7 @@ struct weir_tune_trials {
     double seconds; /* duration of the measurement in a trial; longer if batches are few */
     int cores;      /* usable cores in this process's share */
     struct weir_tune tune;
+    struct weir_log_record record; /* table of the trial that runs; too large for the stack */
 };
 
 /* Sets the search space, except tune.space.file_bytes, which the caller sets. Returns -EINVAL if the device or the

@@ -1,5 +1,4 @@
 #include "cli/bench/bench_print.h"
-#include "analyze/trials/words.h"
 #include "base/table.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -25,7 +24,7 @@ const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool 
     return first;
 }
 
-static const char *state_of(const struct weir_candidate *candidate)
+const char *bench_state(const struct weir_candidate *candidate)
 {
     return candidate->cold ? "cold" : candidate->limit ? "from memory" : "warm";
 }
@@ -155,7 +154,7 @@ static void print_remarks(const struct bench_results *results, FILE *out)
     for (int i = 0; i < grid->n; i++)
         if (*grid->candidates[i].why)
             fprintf(out, "failed: %s %s: %s\n", grid->formats[grid->candidates[i].format].name,
-                    state_of(&grid->candidates[i]), grid->candidates[i].why);
+                    bench_state(&grid->candidates[i]), grid->candidates[i].why);
 }
 
 /* ---- the table ---- */
@@ -218,7 +217,7 @@ static void add_candidate(struct weir_table *table, const struct bench_results *
     weir_report_time(p99, weir_candidate_median(candidate, weir_trial_wait_p99_s));
     weir_grid_settings(grid, candidate, settings, sizeof settings);
     weir_table_cell(table, "%s", format->name);
-    weir_table_cell(table, "%s", state_of(candidate));
+    weir_table_cell(table, "%s", bench_state(candidate));
     weir_table_cell(table, "%s", size.text);
     weir_table_cell(table, "%.0f", images.median);
     weir_table_cell(table, "%.0f-%.0f", images.least, images.most);
@@ -294,7 +293,7 @@ static void print_bounds(const struct bench_results *results, FILE *out)
         if (stage)
             snprintf(text, sizeof text, "%.40s %.0f%%", stage->name, 100 * part);
         weir_table_cell(&table, "%s", grid->formats[candidate->format].name);
-        weir_table_cell(&table, "%s", state_of(candidate));
+        weir_table_cell(&table, "%s", bench_state(candidate));
         weir_table_cell(&table, "%s", text);
         add_stages(&table, trial);
     }

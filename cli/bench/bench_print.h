@@ -2,7 +2,7 @@
 #ifndef WEIR_CLI_BENCH_BENCH_PRINT_H
 #define WEIR_CLI_BENCH_BENCH_PRINT_H
 
-#include "analyze/trials/advice.h"
+#include "analyze/trials/grid.h"
 #include "cli/bench/bench_setup.h"
 #include "cli/options.h"
 
@@ -28,6 +28,9 @@ struct bench_results {
 /* Returns the candidate that the others are compared with: the best candidate of as-is or, if as-is was not measured,
  * of the first format. Returns NULL if none exists. */
 const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool cold);
+
+/* Returns the state of the page cache in a candidate's trials: "warm", "cold" or "from memory". */
+const char *bench_state(const struct weir_candidate *candidate);
 
 void bench_print(const struct bench_results *results, FILE *out);
 void bench_print_csv(const struct bench_results *results, FILE *out);

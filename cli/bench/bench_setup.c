@@ -258,7 +258,7 @@ static int convert(struct bench_setup *setup, const struct wanted *w, double sec
     int rc = weir_child_run(&child, &config, err);
     weir_child_free(&child);
     weir_words_free(&words);
-    return *setup->interrupted ? -EINTR : rc;
+    return rc;
 }
 
 static void print_place(const struct bench_setup *setup, const struct wish *wish)

@@ -2,9 +2,9 @@
 #ifndef WEIR_CLI_BENCH_BENCH_SETUP_H
 #define WEIR_CLI_BENCH_BENCH_SETUP_H
 
+#include "analyze/trials/child.h"
 #include "analyze/trials/copies.h"
 #include "analyze/trials/grid.h"
-#include "analyze/trials/words.h"
 #include "cli/options.h"
 
 #include <signal.h>

@@ -130,21 +130,15 @@ struct bench {
     struct weir_grid grid;
     struct weir_trial_progress progress;
     uint64_t line_ns; /* time of the last progress line */
-};
-
-/* The warm or cold candidates. */
-struct part {
-    struct bench *bench;
+    /* The warm or cold candidates, which are being measured. */
     struct weir_candidate *candidates;
     int n;
-    struct bench_rounds *result;
+    struct bench_rounds *rounds;
 };
 
-static void show(struct bench *b, const struct weir_candidate *candidate, int round, int position, int n)
+static void show(struct bench *b, const struct weir_candidate *candidate, int round, int position)
 {
-    const char *name = b->grid.formats[candidate->format].name, *state = candidate->cold    ? "cold"
-                                                                         : candidate->limit ? "from memory"
-                                                                                            : "warm";
+    const char *name = b->grid.formats[candidate->format].name, *state = bench_state(candidate);
     char text[160];
     if (*candidate->why) {
         fprintf(stderr, "%s%s %s failed: %s\n", weir_progress_erase(), name, state, candidate->why);
@@ -154,16 +148,15 @@ static void show(struct bench *b, const struct weir_candidate *candidate, int ro
              candidate->trials[candidate->n_trials - 1].measured.images_per_s);
     weir_trial_progress(&b->progress, text);
     if (!b->progress.terminal && weir_clock_monotonic_ns() - b->line_ns > LINE_NS) {
-        fprintf(stderr, "round %d, trial %d of %d: %s\n", round, position + 1, n, text);
+        fprintf(stderr, "round %d, trial %d of %d: %s\n", round, position + 1, b->n, text);
         b->line_ns = weir_clock_monotonic_ns();
     }
 }
 
 static int trial(void *user, int number, int round, int position)
 {
-    const struct part *part = user;
-    struct bench *b = part->bench;
-    struct weir_candidate *candidate = &part->candidates[number];
+    struct bench *b = user;
+    struct weir_candidate *candidate = &b->candidates[number];
     const struct weir_child_config command = {.seconds = TRIAL_PATIENCE_S + 10 * b->setup.options->min_seconds,
                                               .interrupted = &weir_interrupted};
     struct weir_err err = WEIR_ERR_NONE;
@@ -174,41 +167,43 @@ static int trial(void *user, int number, int round, int position)
     else
         rc = weir_candidate_trial(candidate, round, &command);
     if (rc == 0)
-        show(b, candidate, round, position, part->n);
+        show(b, candidate, round, position);
     return rc;
 }
 
 static bool takes_part(const void *user, int number)
 {
-    return !*((const struct part *)user)->candidates[number].why;
+    return !*((const struct bench *)user)->candidates[number].why;
 }
 
 static bool is_decided(void *user, int round)
 {
-    const struct part *part = user;
-    int least = part->bench->setup.options->repeats;
-    part->result->rounds = round;
-    return round >= least && weir_candidates_not_converged(part->candidates, part->n, least) == 0;
+    struct bench *b = user;
+    int least = b->setup.options->repeats;
+    b->rounds->rounds = round;
+    return round >= least && weir_candidates_not_converged(b->candidates, b->n, least) == 0;
 }
 
-static int run_rounds(struct bench *b, int first, int end, uint64_t end_ns, struct bench_rounds *result)
+static int run_rounds(struct bench *b, int first, int end, uint64_t end_ns, struct bench_rounds *rounds)
 {
     int least = b->setup.options->repeats;
-    struct part part = {b, b->grid.candidates + first, end - first, result};
-    const struct weir_rounds_config config = {.n = part.n,
+    b->candidates = b->grid.candidates + first;
+    b->n = end - first;
+    b->rounds = rounds;
+    const struct weir_rounds_config config = {.n = b->n,
                                               .rounds_max = MORE_ROUNDS * least,
                                               .end_ns = end_ns,
                                               .interrupted = &weir_interrupted,
                                               .trial = trial,
                                               .takes_part = takes_part,
                                               .is_decided = is_decided,
-                                              .user = &part};
+                                              .user = b};
     int rc = weir_rounds_run(&config);
     weir_progress_clear();
-    result->not_converged = weir_candidates_not_converged(part.candidates, part.n, least);
-    result->end = rc == -ETIME                 ? BENCH_TIME
+    rounds->not_converged = weir_candidates_not_converged(b->candidates, b->n, least);
+    rounds->end = rc == -ETIME                 ? BENCH_TIME
                   : rc == -EINTR               ? BENCH_INTERRUPTED
-                  : result->not_converged == 0 ? BENCH_CONVERGED
+                  : rounds->not_converged == 0 ? BENCH_CONVERGED
                                                : BENCH_ROUNDS;
     return rc == -ENOMEM ? rc : 0;
 }

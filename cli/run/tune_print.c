@@ -1,7 +1,7 @@
 #include "cli/run/tune_print.h"
 #include "base/files.h"
 
-#include "analyze/trials/words.h"
+#include "analyze/trials/child.h"
 #include "analyze/verdict/verdict.h"
 #include "base/terminal.h"
 #include "base/text.h"

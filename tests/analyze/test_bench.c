@@ -1,8 +1,8 @@
 /* The building blocks of `weir bench`: medians and their confidence intervals, the parser of a child's output, the
  * grid, the rotation of trials, and the advice sentences. All results are synthetic. */
-#include "analyze/trials/advice.h"
 #include "analyze/trials/child.h"
 #include "analyze/trials/copies.h"
+#include "analyze/trials/grid.h"
 #include "analyze/trials/rounds.h"
 #include "weir/base.h"
 

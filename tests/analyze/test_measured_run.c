@@ -1,6 +1,6 @@
 /* A measured run in its own process, over real files: its figures and its report. */
+#include "analyze/trials/child.h"
 #include "analyze/trials/trial.h"
-#include "analyze/trials/words.h"
 #include "analyze/verdict/verdict.h"
 #include "tests/fixtures/loader_fixture.h"
 
