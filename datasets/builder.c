@@ -1,4 +1,4 @@
-/* Collects and checks the arrays that a layout names in an episode. */
+/* Collects and checks the cameras that a layout names in an episode. */
 #include "datasets/builder.h"
 #include "base/shortage.h"
 #include "base/text.h"
@@ -24,78 +24,6 @@ bool weir_append_name(char **list, const char *name, const char *after)
 void weir_builder_full_key(const struct weir_episode_builder *builder, const char *key, char text[WEIR_STORE_PATH_MAX])
 {
     snprintf(text, WEIR_STORE_PATH_MAX, "%s%s%s", builder->episode->root, *key != '/' ? "/" : "", key);
-}
-
-/* ---- length ---- */
-
-struct length {
-    const char *what, *unit;
-    int steps;
-};
-
-static void look_at_length(struct length *shortest, struct length *longest, struct length now)
-{
-    if (!shortest->what || now.steps < shortest->steps)
-        *shortest = now;
-    if (!longest->what || now.steps > longest->steps)
-        *longest = now;
-}
-
-static int complete_length(struct weir_episode_builder *builder, struct weir_err *err)
-{
-    struct weir_episode *e = builder->episode;
-    struct length shortest = {0}, longest = {0};
-    const struct weir_state_columns *both[] = {&builder->qpos, &builder->actions};
-    for (int c = 0; c < 2; c++)
-        for (int i = 0; i < both[c]->n; i++)
-            look_at_length(&shortest, &longest, (struct length){both[c]->keys, "steps", both[c]->parts[i].steps});
-    for (int i = 0; i < e->n_maps; i++)
-        look_at_length(&shortest, &longest, (struct length){e->maps[i].key, "frames", e->maps[i].frames});
-    e->steps = shortest.steps;
-    e->rows_cut = longest.steps - shortest.steps;
-    if (e->rows_cut == 0 || builder->config->allow_ragged)
-        return 0;
-    return weir_err_set(err, -EBADMSG,
-                        "%s has %d %s, but %s has %d %s; cut them to the same length, or load only the common steps "
-                        "with --allow-ragged",
-                        longest.what, longest.steps, longest.unit, shortest.what, shortest.steps, shortest.unit);
-}
-
-static int no_numbers(const struct weir_episode_builder *builder, struct weir_err *err)
-{
-    bool no_state = builder->qpos.n == 0, no_actions = builder->actions.n == 0;
-    char advice[WEIR_ADVICE_MAX];
-    unsigned needs = (no_state ? WEIR_NEEDS_STATE : 0) | (no_actions ? WEIR_NEEDS_ACTIONS : 0);
-    weir_keys_advise(builder->store, builder->config, needs, "", advice, sizeof advice);
-    return weir_err_set(err, -EBADMSG, "layout %s, but the episode has no %s%s%s that the layout names; it has %s",
-                        builder->episode->layout->name, no_state ? "state" : "",
-                        no_state && no_actions ? " and no " : "", no_actions ? "actions" : "", advice);
-}
-
-int weir_builder_complete(struct weir_episode_builder *builder, struct weir_err *err)
-{
-    struct weir_episode *e = builder->episode;
-    if (builder->qpos.n == 0 || builder->actions.n == 0)
-        return no_numbers(builder, err);
-    int rc = complete_length(builder, err);
-    if (rc == 0)
-        rc = weir_columns_join(&builder->qpos, e->steps, &e->qpos, &e->qpos_dim, err);
-    if (rc == 0)
-        rc = weir_columns_join(&builder->actions, e->steps, &e->actions, &e->action_dim, err);
-    if (rc == 0 && builder->config->own_types)
-        rc = weir_columns_join_own(&builder->qpos, e->steps, &e->qpos_own, err);
-    if (rc == 0 && builder->config->own_types)
-        rc = weir_columns_join_own(&builder->actions, e->steps, &e->actions_own, err);
-    if (rc < 0)
-        return rc;
-    e->bytes += (size_t)e->steps * (size_t)(e->qpos_dim + e->action_dim) * sizeof(float);
-    if (e->qpos_own.values)
-        e->bytes += (size_t)e->steps * ((size_t)e->qpos_dim * weir_number_bytes(e->qpos_own.type) +
-                                        (size_t)e->action_dim * weir_number_bytes(e->actions_own.type));
-    e->qpos_key = builder->qpos.keys;
-    e->action_key = builder->actions.keys;
-    builder->qpos.keys = builder->actions.keys = NULL;
-    return 0;
 }
 
 /* ---- cameras ---- */

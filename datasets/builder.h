@@ -31,9 +31,7 @@ struct weir_episode_builder {
     struct weir_state_columns qpos, actions;
 };
 
-/* Joins the columns and moves the state into the episode. All parts must have the same length; with allow_ragged, they
- * are cut to the shortest. */
-int weir_builder_complete(struct weir_episode_builder *builder, struct weir_err *err);
+/* Frees the columns. */
 void weir_builder_drop(struct weir_episode_builder *builder);
 
 /* Writes the key as a path from the file's root, for messages. */
@@ -41,8 +39,6 @@ void weir_builder_full_key(const struct weir_episode_builder *builder, const cha
 
 /* Returns -EINVAL if a list of keys contains an empty name. */
 int weir_keys_check(const struct weir_dataset_config *config, struct weir_err *err);
-/* Adds the datasets named by --qpos-keys, --action-keys and --image-keys, which replace those of the layout. */
-int weir_builder_user_keys(struct weir_episode_builder *builder, struct weir_err *err);
 
 /* ---- arrays that could be named ---- */
 

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 enum { WEIR_FILE_ARRAY_RANK = 8, WEIR_FILE_ARRAY_TEXT = 64 };
 /* Size limit of a numeric array, in bytes. An array of strings has at most WEIR_FILE_ARRAY_TEXTS elements. */
@@ -23,6 +24,11 @@ struct weir_file_array {
 };
 
 /* Frees the array and zeroes it. */
-void weir_file_array_free(struct weir_file_array *array);
+static inline void weir_file_array_free(struct weir_file_array *array)
+{
+    free(array->values);
+    free(array->texts);
+    *array = (struct weir_file_array){0};
+}
 
 #endif

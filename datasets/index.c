@@ -1,9 +1,8 @@
-/* Turns one file into episodes, using the file's format and the layouts of its episodes. */
+/* The index of one file: its identity, its episodes and their frame maps. */
 #include "base/files.h"
 #include "base/grow.h"
 #include "base/hash.h"
 #include "base/shortage.h"
-#include "datasets/builder.h"
 #include "datasets/format_ops.h"
 #include "origin/origin.h"
 #include "origin/source.h"
@@ -88,6 +87,69 @@ int weir_file_index_check(const struct weir_dataset_file *file, struct weir_err 
     return weir_err_set(err, -ESTALE, "the file changed since it was opened; run again to index it again");
 }
 
+/* ---- frame maps ---- */
+
+size_t weir_frame_map_bytes(const struct weir_frame_map *map)
+{
+    size_t frames = (size_t)map->frames;
+    return (map->offsets ? frames * sizeof *map->offsets : 0) + (map->ends ? frames * sizeof *map->ends : 0) +
+           (map->slots ? frames * sizeof *map->slots : 0) + (map->extents ? frames * sizeof *map->extents : 0) +
+           (map->ranks ? frames * sizeof *map->ranks : 0) +
+           (map->blocks ? sizeof *map->blocks + map->blocks->n_chunks * sizeof *map->blocks->chunks : 0);
+}
+
+void weir_frame_map_close(struct weir_frame_map *map)
+{
+    free(map->key);
+    free(map->offsets);
+    weir_blocks_close(map->blocks);
+    free(map->ends);
+    free(map->slots);
+    free(map->extents);
+    free(map->ranks);
+    free(atomic_load_explicit(&map->located, memory_order_relaxed)); /* relaxed: other threads no longer use the map */
+}
+
+static void chunk_text(const struct weir_blocks *blocks, char *text, size_t size)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (int i = 0; i < blocks->filters.n && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%s", i ? "+" : "", weir_filter_name(blocks->filters.filter[i].id));
+    for (int i = 0; i < blocks->grid.rank && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%llu",
+                              i                   ? "x"
+                              : blocks->filters.n ? " chunks of "
+                                                  : "chunks of ",
+                              (unsigned long long)blocks->grid.chunk[i]);
+}
+
+void weir_frame_map_storage_text(const struct weir_frame_map *map, char *text, size_t size)
+{
+    static const char *const rows[] = {"contiguous", "padded rows", "fixed strings", "variable length (global heap)"};
+    switch (map->storage) {
+    case WEIR_STORED_CONTIGUOUS:
+    case WEIR_STORED_HEAP:
+        snprintf(text, size, "%s", rows[map->rows]);
+        return;
+    case WEIR_STORED_CHUNKS:
+        snprintf(text, size, "chunks of whole frames");
+        return;
+    case WEIR_STORED_BLOCKS:
+        chunk_text(map->blocks, text, size);
+        return;
+    case WEIR_STORED_EXTENTS:
+        snprintf(text, size, "one after another");
+        return;
+    case WEIR_STORED_VIDEO:
+        snprintf(text, size, "video");
+        return;
+    case WEIR_STORED_LIBRARY:
+        snprintf(text, size, map->located_max ? "%s" : "only through the HDF5 library: %s", map->why);
+        return;
+    }
+}
+
 /* ---- an episode ---- */
 
 static void count_text(struct weir_episode *episode, const char *text)
@@ -111,62 +173,6 @@ void weir_episode_finish(struct weir_episode *episode)
     count_text(episode, episode->left_out);
     count_text(episode, episode->not_used);
     episode->bytes += episode->texts_bytes;
-}
-
-/* An episode may have no cameras, but it is not loaded without those that it has. */
-static int check_cameras(const struct weir_episode_builder *builder, struct weir_err *err)
-{
-    const struct weir_episode *episode = builder->episode;
-    const char *cameras = builder->config->cameras;
-    if (episode->n_maps > 0 || (cameras && *cameras))
-        return 0;
-    if (builder->has_unread)
-        return weir_err_set(err, -EBADMSG, "layout %s, but it has no supported cameras: %.*s", episode->layout->name,
-                            (int)strcspn(episode->left_out, "\n"), episode->left_out);
-    if (episode->passed_over)
-        return weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras but depth: %s; choose them with --cameras",
-                            episode->layout->name, episode->passed_over);
-    return 0;
-}
-
-/* Returns a copy of the first n bytes, and frees the array. realloc would shrink it in place, and the rest would be too
- * small for the next episode's array. */
-static void *shrink(void *array, size_t n)
-{
-    void *copy = n ? malloc(n) : NULL;
-    if (!copy)
-        return array;
-    memcpy(copy, array, n);
-    free(array);
-    return copy;
-}
-
-int weir_episode_describe(struct weir_store *store, struct weir_episode *episode,
-                          const struct weir_dataset_config *config, struct weir_err *err)
-{
-    struct weir_episode_builder *builder = calloc(1, sizeof *builder);
-    if (!builder)
-        return weir_no_memory(err);
-    builder->store = store;
-    builder->episode = episode;
-    builder->config = config;
-    int rc = episode->layout->index ? episode->layout->index(store, builder, err) : 0;
-    if (rc == 0)
-        rc = weir_builder_user_keys(builder, err);
-    if (rc == 0)
-        rc = check_cameras(builder, err);
-    if (rc == 0)
-        rc = weir_builder_complete(builder, err);
-    if (rc == 0)
-        rc = store->ops->texts(store, episode, err);
-    if (rc == 0)
-        rc = weir_builder_not_used(builder, err);
-    store->is_first = false;
-    weir_builder_drop(builder);
-    free(builder);
-    episode->maps = shrink(episode->maps, (size_t)episode->n_maps * sizeof *episode->maps);
-    episode->names = shrink(episode->names, (size_t)episode->n_maps * sizeof *episode->names);
-    return rc;
 }
 
 void weir_episode_close(struct weir_episode *episode)

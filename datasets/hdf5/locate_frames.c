@@ -6,7 +6,6 @@
 #include "datasets/hdf5/hdf5_open.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -312,65 +311,4 @@ int weir_locate_frames(struct weir_frame_map *map, const struct weir_h5_descript
         map->blocks = NULL;
     }
     return rc < 0 ? rc : keep_ends(&p);
-}
-
-size_t weir_frame_map_bytes(const struct weir_frame_map *map)
-{
-    size_t frames = (size_t)map->frames;
-    return (map->offsets ? frames * sizeof *map->offsets : 0) + (map->ends ? frames * sizeof *map->ends : 0) +
-           (map->slots ? frames * sizeof *map->slots : 0) + (map->extents ? frames * sizeof *map->extents : 0) +
-           (map->ranks ? frames * sizeof *map->ranks : 0) +
-           (map->blocks ? sizeof *map->blocks + map->blocks->n_chunks * sizeof *map->blocks->chunks : 0);
-}
-
-void weir_frame_map_close(struct weir_frame_map *map)
-{
-    free(map->key);
-    free(map->offsets);
-    weir_blocks_close(map->blocks);
-    free(map->ends);
-    free(map->slots);
-    free(map->extents);
-    free(map->ranks);
-    free(atomic_load_explicit(&map->located, memory_order_relaxed)); /* relaxed: other threads no longer use the map */
-}
-
-static void chunk_text(const struct weir_blocks *blocks, char *text, size_t size)
-{
-    size_t n = 0;
-    text[0] = '\0';
-    for (int i = 0; i < blocks->filters.n && n < size; i++)
-        n += (size_t)snprintf(text + n, size - n, "%s%s", i ? "+" : "", weir_filter_name(blocks->filters.filter[i].id));
-    for (int i = 0; i < blocks->grid.rank && n < size; i++)
-        n += (size_t)snprintf(text + n, size - n, "%s%llu",
-                              i                   ? "x"
-                              : blocks->filters.n ? " chunks of "
-                                                  : "chunks of ",
-                              (unsigned long long)blocks->grid.chunk[i]);
-}
-
-void weir_frame_map_storage_text(const struct weir_frame_map *map, char *text, size_t size)
-{
-    static const char *const rows[] = {"contiguous", "padded rows", "fixed strings", "variable length (global heap)"};
-    switch (map->storage) {
-    case WEIR_STORED_CONTIGUOUS:
-    case WEIR_STORED_HEAP:
-        snprintf(text, size, "%s", rows[map->rows]);
-        return;
-    case WEIR_STORED_CHUNKS:
-        snprintf(text, size, "chunks of whole frames");
-        return;
-    case WEIR_STORED_BLOCKS:
-        chunk_text(map->blocks, text, size);
-        return;
-    case WEIR_STORED_EXTENTS:
-        snprintf(text, size, "one after another");
-        return;
-    case WEIR_STORED_VIDEO:
-        snprintf(text, size, "video");
-        return;
-    case WEIR_STORED_LIBRARY:
-        snprintf(text, size, map->located_max ? "%s" : "only through the HDF5 library: %s", map->why);
-        return;
-    }
 }

@@ -1,15 +1,24 @@
 #!/usr/bin/env python3
-"""Checks the symbols of the library's compiled files: no file calls an upper layer, and no cycle has more than three
-files. tests/checks/check_circles.py ROOT ARCHIVE...; --self-test checks that both rules fail on bad archives."""
+"""Checks the symbols of the library's compiled files: no file calls an upper layer, no cycle has more than three files,
+and the files of a room in FLOORS call only files before them. tests/checks/check_circles.py ROOT ARCHIVE...;
+--self-test checks that the rules fail on bad archives."""
 import os
 import re
 import subprocess
 import sys
 import tempfile
 
-from check_layers import LAYERS, LOW
+from check_layers import LAYERS, LOW, ROOMS
 
 MOST = 3
+# Rooms whose files have one direction, lowest file first. They call no room above theirs, except from a table of
+# implementations.
+FLOORS = {"datasets": """
+    json_object inside path_list columns blocks frame index_file_check parts episode_texts index
+    builder user_keys state_columns describe_episode layouts/layouts episode_bytes
+    formats library dataset_files fit_episodes index_file scan scan_remote open_files dataset video_facts
+    """.split()}
+TABLES = {"datasets/formats.c", "datasets/layouts/layouts.c"}
 
 
 def sources(root):
@@ -61,8 +70,25 @@ def circles(graph):
     return found
 
 
-def faults_of(root, archives):
-    graph, faults = calls(root, archives), []
+def floor_faults(graph, floors, tables):
+    """Calls in a room against the order of its files, and calls of rooms above it."""
+    place = {f"{room}/{name}.c": i for room, names in floors.items() for i, name in enumerate(names)}
+    faults = [f"{path}: is not in FLOORS of tests/checks/check_circles.py"
+              for path in sorted(graph) if os.path.dirname(path) in floors and path not in place]
+    for path, others in sorted(graph.items()):
+        for other, symbol in sorted(others.items()):
+            room, over = os.path.dirname(path), os.path.dirname(other)
+            if path in place and other in place and place[other] > place[path]:
+                faults.append(f"{path}: uses {symbol} of {other}, which stands above it in FLOORS")
+            elif path in place and other not in place and path not in tables and ROOMS.get(over, 0) > ROOMS[room] and \
+                    over.split("/")[0] == room.split("/")[0]:
+                faults.append(f"{path}: uses {symbol} of {other}: {room}/ lies below {over}/")
+    return faults
+
+
+def faults_of(root, archives, floors=FLOORS, tables=TABLES):
+    graph = calls(root, archives)
+    faults = floor_faults(graph, floors, tables)
     for path, others in sorted(graph.items()):
         top = path.split("/")[0]
         for other, symbol in sorted(others.items()):
@@ -86,7 +112,14 @@ def self_test():
         ({"io/mid.c": "extern int size; int mid(void) { return size; }", "datasets/s.c": "int size = 1;"}, "uses size of"),
         (chain, "4 files in a circle"),
         ({**chain, "io/c3.c": "void c3(void) {}"}, None),
+        ({"datasets/a.c": "void a(void) {}", "datasets/b.c": "void a(void); void b(void) { a(); }",
+          "datasets/zarr/z.c": "void b(void); void z(void) { b(); }"}, None),
+        ({"datasets/a.c": "void b(void); void a(void) { b(); }", "datasets/b.c": "void b(void) {}"}, "uses b of datasets/b.c, which stands above"),
+        ({"datasets/a.c": "void z(void); void a(void) { z(); }", "datasets/zarr/z.c": "void z(void) {}"}, "datasets/ lies below datasets/zarr/"),
+        ({"datasets/t.c": "void z(void); void t(void) { z(); }", "datasets/zarr/z.c": "void z(void) {}"}, None),
+        ({"datasets/new.c": "void far(void); void n(void) { far(); }"}, "datasets/new.c: is not in FLOORS"),
     ]
+    floors, tables = {"datasets": ["a", "b", "t"]}, {"datasets/t.c"}
     failed = 0
     for files, wanted in cases:
         with tempfile.TemporaryDirectory() as root:
@@ -97,7 +130,7 @@ def self_test():
                 subprocess.run(["cc", "-c", path, "-o", os.path.basename(path) + ".o"], cwd=root, check=True)
             objects = [os.path.basename(path) + ".o" for path in files]
             subprocess.run(["ar", "rc", "x.a", *objects], cwd=root, check=True)
-            faults = faults_of(root, [os.path.join(root, "x.a")])[1]
+            faults = faults_of(root, [os.path.join(root, "x.a")], floors, tables)[1]
             if len(faults) != (1 if wanted else 0) or (wanted and wanted not in faults[0]):
                 print(f"wanted {wanted}, got {faults}")
                 failed += 1
