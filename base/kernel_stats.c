@@ -1,4 +1,4 @@
-#include "base/kernel_stats.h"
+#include "base/proc.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

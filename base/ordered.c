@@ -1,4 +1,3 @@
-#include "base/ordered.h"
 #include "base/shortage.h"
 #include "base/threads.h"
 

@@ -1,5 +1,6 @@
-/* proc.h: /proc/PID of any process and of its threads. root is prepended to every path: "" for the machine itself, or a
- * directory tree created by a test. All functions can be called on any thread. */
+/* proc.h: figures that the kernel keeps of processes, threads and the machine. Of any process and its threads:
+ * /proc/PID. root is prepended to every path: "" for the machine itself, or a directory tree created by a test. All
+ * functions can be called on any thread. */
 #ifndef WEIR_BASE_PROC_H
 #define WEIR_BASE_PROC_H
 
@@ -35,5 +36,23 @@ bool weir_task_stat_read(struct weir_task_stat *stat, const char *root, pid_t pi
 /* Copies the value of a variable of the environment that the process was started with. Returns false if the variable is
  * missing or its value does not fit. */
 bool weir_process_variable(const char *root, pid_t pid, const char *name, char *value, size_t size);
+
+/* Counters of this process and of the machine. */
+
+/* Sets *delay_ns to the time that a thread of this process has been runnable without a core since it was created,
+ * because other threads were running or its cgroup's quota was used up (/proc/self/task/TID/schedstat). Returns false
+ * if the kernel does not count this. Thread-safe; takes about 20 us. */
+bool weir_run_delay_ns(pid_t tid, uint64_t *delay_ns);
+
+/* Times summed over all CPUs since boot, in clock ticks (/proc/stat). steal is the time that a hypervisor gave to other
+ * machines although this one had work; busy includes it. Both are 0 if they are unavailable. */
+struct weir_machine_time {
+    uint64_t busy, steal;
+};
+void weir_machine_time_read(struct weir_machine_time *time, const char *root);
+
+/* Returns the number of bytes that this process has read from storage, excluding page cache hits (read_bytes of
+ * /proc/self/io), or UINT64_MAX if it is unavailable. Takes about 20 us. */
+uint64_t weir_storage_bytes(void);
 
 #endif

@@ -1,4 +1,3 @@
-#include "base/spool.h"
 #include "base/files.h"
 #include "base/grow.h"
 

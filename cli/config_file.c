@@ -1,4 +1,4 @@
-#include "cli/config_file.h"
+#include "cli/options.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,6 @@
 #include "cli/options.h"
 #include "base/shortage.h"
 #include "cli/commands.h"
-#include "cli/config_file.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "pipeline/report/log_fields.h"

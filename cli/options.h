@@ -3,8 +3,11 @@
 #define WEIR_CLI_OPTIONS_H
 
 #include "pipeline/loader_options.h"
+#include "weir/base.h"
 
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 /* Selects the rows of a shared option table that a command has. The table ends with a row that has no name. */
@@ -135,5 +138,34 @@ void weir_options_help(const struct weir_command *command, bool all, FILE *out);
 /* Finds suggestions for "did you mean". *best is the smallest edit distance so far and starts as INT_MAX. Returns true
  * and lowers *best if typed is similar to name and closer than *best. */
 bool weir_names_close(const char *typed, const char *name, int *best);
+
+/* Settings files for --config, with lines `option = value`. Spaces around the option and the value are ignored. A '#'
+ * at the start of a line or after a space begins a comment. docs/tune.md describes the format. */
+
+enum { WEIR_CONFIG_BYTES = 64 << 10, WEIR_CONFIG_LINES = 256, WEIR_CONFIG_NAME = 64 };
+
+struct weir_config_line {
+    int number;        /* line number, from 1 */
+    const char *name;  /* option name with hyphens; 1 to WEIR_CONFIG_NAME - 1 bytes */
+    const char *value; /* neither empty nor with control characters */
+};
+
+struct weir_config_file {
+    size_t n;
+    struct weir_config_line lines[WEIR_CONFIG_LINES]; /* in file order, with unique names */
+};
+
+/* Parses text in place. text[length] must be a zero byte, and text can otherwise contain arbitrary bytes. The lines in
+ * file point into text. Returns 0, or -EINVAL with err "LINE: problem". */
+int weir_config_parse(struct weir_config_file *file, char *text, size_t length, struct weir_err *err);
+
+/* Reads a whole file of at most WEIR_CONFIG_BYTES and appends a zero byte. The caller frees *text. Returns 0 or -errno,
+ * which is -ENXIO if no process opens a FIFO for writing within 3 s. */
+int weir_config_read(const char *path, char **text, size_t *length, struct weir_err *err);
+
+/* Writes a line that weir_config_parse reads back as name and value. Returns false and writes nothing if the value
+ * cannot be stored, because it is empty, starts or ends with a space, starts with '#', or contains " #" or a control
+ * character. */
+bool weir_config_write(FILE *out, const char *name, const char *value);
 
 #endif

@@ -1,5 +1,5 @@
-#include "convert/compare.h"
 #include "base/shortage.h"
+#include "convert/plan.h"
 #include "convert/units.h"
 #include "datasets/own_numbers.h"
 #include "decoders/frame_kind.h"

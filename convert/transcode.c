@@ -1,4 +1,4 @@
-#include "convert/transcode.h"
+#include "convert/units.h"
 #include "datasets/synth/image_write.h"
 #include "decoders/frame_kind.h"
 

@@ -1,4 +1,4 @@
-#include "cuda/cuda_calls.h"
+#include "cuda/cuda_context.h"
 
 #include <pthread.h>
 

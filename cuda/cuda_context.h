@@ -18,4 +18,17 @@ bool weir_cuda_is_lost(int error);
  * (NVIDIA H200)"; doing: the failed operation, such as "waiting for an event". */
 int weir_cuda_failed(int error, const char *gpu, const char *doing, struct weir_err *err);
 
+/* Keeps CUPTI from being attached to or detached from the driver while one of our threads is in a driver call: CUPTI
+ * 13.0 crashes in such a call. */
+
+/* Bracket every use of the driver by a thread that can run while another thread starts or stops recording the GPU. Can
+ * be nested. */
+void weir_cuda_call_begin(void);
+void weir_cuda_call_end(void);
+
+/* Wait for such calls to end and keep new ones from beginning, until weir_cuda_calls_resume. The calls in progress must
+ * not depend on this thread, and this thread must not be within a call. */
+void weir_cuda_calls_pause(void);
+void weir_cuda_calls_resume(void);
+
 #endif

@@ -1,6 +1,6 @@
 /* Records GPU work through CUPTI's activity API. start and stop call CUPTI in the order that its documentation
  * prescribes. */
-#include "cuda/cuda_calls.h"
+#include "cuda/cuda_context.h"
 #include "cuda/cupti_priv.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* Implements gpu_ops.h with the CUDA runtime. Functions run on the program's threads, so each call makes our context
  * current and restores the previous one. */
 #include "base/text.h"
-#include "cuda/cuda_calls.h"
 #include "cuda/cuda_context.h"
 #include "cuda/gpu_kernels_priv.h"
 #include "pipeline/gpu/gpu_ops.h"

@@ -1,7 +1,6 @@
 /* nvjpeg: decodes JPEGs to planes in GPU memory with nvJPEG's batched API. Part of the CUDA module. libnvjpeg itself is
  * loaded on first use. */
 #include "base/files.h"
-#include "cuda/cuda_calls.h"
 #include "cuda/cuda_context.h"
 #include "decoders/gpu/gpu_jpeg_ops.h"
 

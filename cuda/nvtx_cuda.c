@@ -1,5 +1,5 @@
 /* NVTX ranges for an attached profiler. NVTX's headers find the profiler. */
-#include "prof/gpu/nvtx_ops.h"
+#include "prof/gpu/gpu_trace_ops.h"
 
 #include <nvtx3/nvToolsExt.h>
 

@@ -2,8 +2,7 @@
  * or readable only through the library. */
 #include "base/text.h"
 #include "datasets/chunks/heap.h"
-#include "datasets/chunks/inflate.h"
-#include "datasets/chunks/snappy.h"
+#include "datasets/chunks/unpack.h"
 #include "datasets/index.h"
 #include "datasets/review.h"
 #include "datasets/video_frames.h"

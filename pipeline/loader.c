@@ -2,7 +2,6 @@
 #include "base/shortage.h"
 #include "datasets/scan_remote.h"
 #include "pipeline/loader_priv.h"
-#include "pipeline/offload/choose_decoder.h"
 #include "pipeline/offload/gpu_decode.h"
 #include "pipeline/offload/upload.h"
 #include "pipeline/samples/sampler.h"

@@ -1,6 +1,6 @@
-#include "pipeline/watchdog.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "pipeline/loader_priv.h"
 #include "pipeline/offload/gpu_decode.h"
 #include "pipeline/offload/upload.h"
 #include "pipeline/samples/sampler.h"

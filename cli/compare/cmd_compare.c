@@ -4,7 +4,7 @@
 #include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
-#include "cli/report/report_folder.h"
+#include "cli/report/report_command.h"
 #include "prof/trace/trace_read.h"
 
 #include <errno.h>

@@ -1,11 +1,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/report/report_folder.h"
-#include "cli/report/report_one_log.h"
-#include "cli/report/report_page.h"
-#include "cli/report/report_ranks.h"
-#include "cli/report/report_trace.h"
+#include "cli/report/report_command.h"
 #include "prof/trace/trace_read.h"
 #include "weir/report.h"
 

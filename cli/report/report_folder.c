@@ -1,8 +1,8 @@
-#include "cli/report/report_folder.h"
 #include "analyze/logs/log_lines.h"
 #include "analyze/logs/log_plain.h"
 #include "analyze/logs/log_read.h"
 #include "base/text.h"
+#include "cli/report/report_command.h"
 #include "prof/trace/trace_read.h"
 
 #include <dirent.h>

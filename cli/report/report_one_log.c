@@ -1,4 +1,3 @@
-#include "cli/report/report_one_log.h"
 
 #include "analyze/logs/log_lines.h"
 #include "analyze/logs/log_plain.h"
@@ -6,7 +5,7 @@
 #include "analyze/logs/log_totals.h"
 #include "analyze/prediction/whatif.h"
 #include "base/grow.h"
-#include "cli/report/report_folder.h"
+#include "cli/report/report_command.h"
 #include "prof/trace/trace_read.h"
 #include "weir/report.h"
 

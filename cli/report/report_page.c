@@ -1,7 +1,6 @@
-#include "cli/report/report_page.h"
 #include "analyze/page/page.h"
 #include "cli/outputs.h"
-#include "cli/report/report_folder.h"
+#include "cli/report/report_command.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "cli/report/report_ranks.h"
+#include "cli/report/report_command.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-#include "cli/report/report_trace.h"
 #include "analyze/gpu_idle/gpu_idle.h"
 #include "base/table.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "prof/gpu/kernel_clock_trace.h"
+#include "cli/report/report_command.h"
+#include "prof/gpu/gpu_trace.h"
 #include "prof/trace/trace_read.h"
 
 #include <errno.h>

@@ -8,8 +8,8 @@
 #include "cli/sysinfo.h"
 #include "convert/convert_dataset.h"
 #include "pipeline/gpu/gpu.h"
+#include "pipeline/samples/batch_layout.h"
 #include "pipeline/samples/read_ahead.h"
-#include "pipeline/samples/views.h"
 #include "weir/base.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
-#include "cli/run/run_head.h"
 #include "analyze/ranks/rank_record.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "cli/run/run_session.h"
 #include "cli/sysinfo.h"
 #include "datasets/hdf5/h5_read.h"
 #include "io/io.h"

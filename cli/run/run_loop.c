@@ -4,7 +4,6 @@
 #include "cli/progress.h"
 #include "cli/run/run_live.h"
 #include "cli/run/run_step.h"
-#include "cli/run/run_window.h"
 #include "io/io.h"
 #include "pipeline/samples/batch_layout.h"
 

@@ -3,7 +3,6 @@
 #define WEIR_CLI_RUN_RUN_LOOP_H
 
 #include "cli/run/run_profile.h"
-#include "cli/run/run_ranks.h"
 #include "cli/run/run_serve.h"
 #include "weir/loader.h"
 #include "weir/report.h"

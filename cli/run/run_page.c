@@ -1,6 +1,6 @@
-#include "cli/run/run_page.h"
 #include "analyze/page/page.h"
 #include "cli/outputs.h"
+#include "cli/run/run_session.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "analyze/gpu_idle/gpu_idle.h"
 #include "cli/progress.h"
 #include "pipeline/gpu/gpu.h"
-#include "prof/gpu/kernel_clock_trace.h"
+#include "prof/gpu/gpu_trace.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
-#include "cli/run/run_ranks.h"
 #include "analyze/logs/log_ranks.h"
 #include "cli/progress.h"
+#include "cli/run/run_serve.h"
 
 #include <errno.h>
 #include <limits.h>

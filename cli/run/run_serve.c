@@ -1,6 +1,6 @@
 #include "cli/run/run_serve.h"
 #include "analyze/live/http_server.h"
-#include "cli/run/run_head.h"
+#include "cli/run/run_session.h"
 #include "cli/sysinfo.h"
 #include "pipeline/report/live_report.h"
 

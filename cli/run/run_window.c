@@ -1,4 +1,4 @@
-#include "cli/run/run_window.h"
+#include "cli/run/run_live.h"
 
 static const double WARM_UP = 0.2; /* min duration of the warm-up, as a fraction of the measured time */
 

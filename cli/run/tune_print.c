@@ -5,7 +5,7 @@
 #include "analyze/verdict/verdict.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "cli/config_file.h"
+#include "cli/options.h"
 #include "cli/sysinfo.h"
 #include "weir/base.h"
 

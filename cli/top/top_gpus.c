@@ -1,5 +1,5 @@
-#include "cli/top/top_gpus.h"
 #include "base/threads.h"
+#include "cli/top/top.h"
 #include "prof/processes/process_files.h"
 
 #include <ctype.h>

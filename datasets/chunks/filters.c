@@ -1,6 +1,6 @@
 #include "datasets/chunks/filters.h"
 #include "datasets/chunks/heap.h"
-#include "datasets/chunks/inflate.h"
+#include "datasets/chunks/unpack.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Unpacks zlib streams through zlib, in builds without libdeflate. */
-#include "datasets/chunks/inflate.h"
+#include "datasets/chunks/unpack.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
-#include "datasets/chunks/snappy.h"
 #include "base/files.h"
+#include "datasets/chunks/unpack.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,4 +1,3 @@
-#include "datasets/hdf5/chunk_index.h"
 #include "base/files.h"
 #include "datasets/hdf5/chunk_walk_priv.h"
 

@@ -1,5 +1,5 @@
-#include "datasets/hdf5/h5_errors.h"
 #include "base/shortage.h"
+#include "datasets/hdf5/h5_read_priv.h"
 
 #include <errno.h>
 #include <stdio.h>

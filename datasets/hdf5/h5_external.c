@@ -1,8 +1,8 @@
 /* Reads datasets whose data is in external raw files. The library opens any path that a dataset names, and returns
  * zeros past the end of an external file. So this code opens and measures the files itself, and the library reads
  * through their descriptors. */
-#include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
+#include "datasets/hdf5/h5_read_priv.h"
 
 #include <errno.h>
 #include <stdio.h>

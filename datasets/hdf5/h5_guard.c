@@ -1,7 +1,7 @@
 /* A file driver for the HDF5 library that opens only regular files, and only files that weir_h5_inside permits. It
  * reads like the library's default driver. */
-#include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
+#include "datasets/hdf5/h5_read_priv.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 #include "datasets/hdf5/h5_read.h"
 #include "base/grow.h"
 #include "base/shortage.h"
-#include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
 #include "datasets/hdf5/h5_read_priv.h"
 

@@ -4,8 +4,8 @@
 #define WEIR_DATASETS_HDF5_H5_READ_H
 
 #include "base/numbers.h"
+#include "datasets/chunks/chunk_grid.h"
 #include "datasets/chunks/filters.h"
-#include "datasets/hdf5/chunk_index.h"
 #include "datasets/store.h"
 #include "weir/base.h"
 

@@ -1,7 +1,7 @@
 /* Reads virtual datasets. If a source is missing, truncated, damaged or unreadable, the library treats it as never
  * written and returns fill values. So this code follows each mapping itself. */
-#include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
+#include "datasets/hdf5/h5_read_priv.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 #include "datasets/hdf5/h5_write.h"
 
-#include "datasets/hdf5/h5_errors.h"
+#include "datasets/hdf5/h5_read_priv.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #ifndef WEIR_DATASETS_HDF5_H5_WRITE_H
 #define WEIR_DATASETS_HDF5_H5_WRITE_H
 
+#include "base/files.h"
 #include "base/numbers.h"
-#include "base/spool.h"
 #include "weir/base.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Describes a file through the HDF5 library: its episodes, their state, and the storage of their frames. */
 #include "base/shortage.h"
 #include "base/text.h"
-#include "datasets/hdf5/h5_errors.h"
+#include "datasets/hdf5/h5_read_priv.h"
 #include "datasets/hdf5/hdf5_open.h"
 #include "datasets/traits.h"
 

@@ -3,7 +3,6 @@
 #include "base/shortage.h"
 #include "datasets/episode_bytes.h"
 #include "datasets/hdf5/hdf5_helper_protocol_priv.h"
-#include "datasets/hdf5/hdf5_supplier_priv.h"
 #include "datasets/helper/helper_spawner.h"
 #include "datasets/index_file.h"
 

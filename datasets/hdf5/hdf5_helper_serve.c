@@ -2,7 +2,7 @@
  * out of memory, and reports this through its exit status if it can. */
 #include "base/shortage.h"
 #include "datasets/episode_bytes.h"
-#include "datasets/hdf5/h5_errors.h"
+#include "datasets/hdf5/h5_read_priv.h"
 #include "datasets/hdf5/hdf5_helper.h"
 #include "datasets/hdf5/hdf5_helper_protocol_priv.h"
 #include "datasets/helper/helper_spawner.h"

@@ -1,5 +1,5 @@
 #include "base/shortage.h"
-#include "datasets/hdf5/hdf5_supplier_priv.h"
+#include "datasets/hdf5/hdf5_helper_protocol_priv.h"
 #include "datasets/helper/helper_spawner.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* HDF5 in the layouts of ACT and act-plus-plus: a folder with one file per episode, with /observations/qpos, /action
  * and /observations/images/{camera}. The three rows of the table differ in how frames are stored. */
 #include "base/files.h"
-#include "base/spool.h"
 #include "datasets/hdf5/h5_write.h"
 #include "datasets/writer.h"
 

@@ -3,6 +3,7 @@
 #include "base/claims.h"
 #include "base/shortage.h"
 #include "datasets/chunks/heap.h"
+#include "datasets/hdf5/chunk_walk_priv.h"
 #include "datasets/hdf5/hdf5_open.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * KiB. Other values compressed by Snappy are decompressed from the start of a block, because Snappy's compressors
  * divide data into blocks of 64 KiB, which do not refer to each other. */
 #include "base/grow.h"
-#include "datasets/chunks/snappy.h"
+#include "datasets/chunks/unpack.h"
 #include "datasets/parquet/parquet_priv.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "base/files.h"
 #include "base/shortage.h"
 #include "datasets/chunks/filters.h"
-#include "datasets/chunks/snappy.h"
+#include "datasets/chunks/unpack.h"
 #include "datasets/parquet/parquet_priv.h"
 
 #include <errno.h>

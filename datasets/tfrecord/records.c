@@ -1,7 +1,7 @@
-#include "datasets/tfrecord/records.h"
 #include "base/files.h"
 #include "base/grow.h"
 #include "base/hash.h"
+#include "datasets/tfrecord/example.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include "base/shortage.h"
 #include "datasets/dataset_ops.h"
 #include "datasets/format_ops.h"
+#include "datasets/tfrecord/example.h"
 #include "datasets/tfrecord/features.h"
-#include "datasets/tfrecord/records.h"
 #include "datasets/traits.h"
 #include "origin/source.h"
 

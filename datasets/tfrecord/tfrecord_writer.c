@@ -1,9 +1,8 @@
 /* Writes TFRecord files of tf.train.Example in RLDS's structure: a folder with one such file, which has one record per
  * episode, and features.json. */
 #include "base/files.h"
-#include "base/spool.h"
 #include "datasets/chunks/chunk_grid.h"
-#include "datasets/tfrecord/records.h"
+#include "datasets/tfrecord/example.h"
 #include "datasets/tfrecord/tfrecord_writer_priv.h"
 
 #include <dirent.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_DATASETS_TFRECORD_TFRECORD_WRITER_PRIV_H
 #define WEIR_DATASETS_TFRECORD_TFRECORD_WRITER_PRIV_H
 
-#include "base/spool.h"
+#include "base/files.h"
 #include "datasets/writer.h"
 
 enum { WEIR_TFW_NAME_MAX = 128 /* including the final zero; same limit as the reader's */ };

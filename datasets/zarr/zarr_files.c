@@ -3,7 +3,7 @@
 #include "base/shortage.h"
 #include "base/text.h"
 #include "datasets/zarr/zarr_files_priv.h"
-#include "datasets/zarr/zip_unpack.h"
+#include "datasets/zarr/zip_index.h"
 #include "origin/url.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
-#include "datasets/zarr/zarray.h"
 #include "datasets/json_object.h"
+#include "datasets/zarr/zarr_files.h"
 #include "decoders/frame_kind.h"
 
 #include <endian.h>

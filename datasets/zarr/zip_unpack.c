@@ -1,5 +1,5 @@
-#include "datasets/zarr/zip_unpack.h"
 #include "base/shortage.h"
+#include "datasets/zarr/zip_index.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "decoders/video/annexb.h"
+#include "decoders/video/h26x_priv.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * else is read and set by name (AVOption). */
 #include "base/shared_library.h"
 #include "decoders/decoder_ops.h"
-#include "decoders/video/annexb.h"
+#include "decoders/video/h26x_priv.h"
 #include "decoders/video/video_ops.h"
 
 #include <assert.h>

@@ -10,8 +10,7 @@
 #else
 #include "base/shared_library.h"
 #include "decoders/decoder_ops.h"
-#include "decoders/video/annexb.h"
-#include "decoders/video/in_order.h"
+#include "decoders/video/h26x_priv.h"
 #include "decoders/video/video_ops.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-#include "decoders/video/in_order.h"
 #include "decoders/decoder_ops.h"
+#include "decoders/video/h26x_priv.h"
 
 #include <errno.h>
 #include <stdio.h>

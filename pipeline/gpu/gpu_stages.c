@@ -1,4 +1,4 @@
-#include "pipeline/gpu/gpu_stages.h"
+#include "pipeline/gpu/gpu_clocks.h"
 #include "pipeline/gpu/gpu_device.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-#include "pipeline/offload/choose_decoder.h"
 #include "base/threads.h"
 #include "decoders/gpu/gpu_jpeg.h"
 #include "pipeline/gpu/gpu_device.h"

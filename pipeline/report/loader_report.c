@@ -1,11 +1,11 @@
 /* Reports of a run: one for the time since its beginning, and one for the time since the last table. */
-#include "base/kernel_stats.h"
 #include "base/option.h"
+#include "base/proc.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/report/fill_priv.h"
 #include "pipeline/report/live_report.h"
 #include "pipeline/report/report_parts_priv.h"
-#include "pipeline/samples/faults.h"
+#include "pipeline/samples/file_watch.h"
 #include "pipeline/samples/sources.h"
 #include "pipeline/work/worker.h"
 #include "prof/report/machine.h"

@@ -1,4 +1,4 @@
-#include "pipeline/samples/faults.h"
+#include "pipeline/samples/file_watch.h"
 
 #include <stdio.h>
 #include <string.h>

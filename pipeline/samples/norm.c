@@ -1,4 +1,4 @@
-#include "pipeline/samples/norm.h"
+#include "pipeline/samples/shared.h"
 #include "weir/dataset.h"
 #include "weir/loader.h"
 

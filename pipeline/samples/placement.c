@@ -1,6 +1,6 @@
-#include "pipeline/samples/placement.h"
 #include "base/resources.h"
 #include "pipeline/gpu/gpu.h"
+#include "pipeline/samples/shared.h"
 
 #include <string.h>
 

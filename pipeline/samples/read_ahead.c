@@ -1,6 +1,5 @@
 #include "pipeline/samples/read_ahead.h"
 #include "datasets/video_frames.h"
-#include "pipeline/samples/read_plan.h"
 #include "pipeline/samples/shared.h"
 #include "weir/loader.h"
 

@@ -4,6 +4,7 @@
 #define WEIR_PIPELINE_SAMPLES_READ_AHEAD_H
 
 #include "io/ahead.h"
+#include "io/io.h"
 #include "io/storage.h"
 
 struct weir_loader_facts;
@@ -40,5 +41,21 @@ void weir_reading_facts(const struct weir_shared *shared, struct weir_loader_fac
 double weir_reading_cached(struct weir_shared *shared);
 /* Measures the storage for this number of workers (io/storage.h). */
 void weir_reading_probe(const struct weir_shared *shared, int workers, struct weir_storage_probe *probe);
+
+/* The extents that tasks will read, in the order of the sampler's plan. Used by the read-ahead thread. */
+
+struct weir_dataset;
+
+/* Finds the first extent of a frame. Returns false if the frame has none. */
+bool weir_read_plan_frame(const struct weir_dataset *dataset, int episode, int camera, int t,
+                          struct weir_extent *extent);
+
+/* The slots must be open. Returns 0 or -ENOMEM. */
+int weir_read_plan_open(struct weir_read_plan **out, const struct weir_shared *shared);
+void weir_read_plan_close(struct weir_read_plan **plan);
+/* Returns the maximum length of an extent. */
+size_t weir_read_plan_extent_max(const struct weir_read_plan *plan);
+/* Returns the next extent of a struct weir_read_plan, as the `next` of a struct weir_ahead_config. */
+int weir_read_plan_next(void *user, uint64_t from, uint64_t *task_number, struct weir_extent *extent);
 
 #endif

@@ -1,9 +1,9 @@
-#include "pipeline/samples/read_plan.h"
 #include "datasets/video_frames.h"
 #include "pipeline/samples/fetch_priv.h"
+#include "pipeline/samples/read_ahead.h"
 #include "pipeline/samples/sampler.h"
 #include "pipeline/samples/shared.h"
-#include "pipeline/samples/sharing.h"
+#include "pipeline/samples/slot.h"
 
 #include <errno.h>
 #include <stdlib.h>

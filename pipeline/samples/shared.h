@@ -5,20 +5,59 @@
 
 #include "pipeline/samples/batch_layout.h"
 #include "pipeline/samples/completion.h"
-#include "pipeline/samples/faults.h"
 #include "pipeline/samples/file_watch.h"
 #include "pipeline/samples/frame_cache.h"
-#include "pipeline/samples/norm.h"
-#include "pipeline/samples/placement.h"
 #include "pipeline/samples/probe.h"
 #include "pipeline/samples/read_ahead.h"
 #include "pipeline/samples/slot.h"
 #include "pipeline/samples/sources.h"
-#include "pipeline/samples/views.h"
+#include "weir/base.h"
 #include "weir/loader.h"
 
 #include <stdalign.h>
 #include <stdatomic.h>
+
+/* The part of a machine that a process uses: its cores and its GPU, which it may share with other local ranks, and the
+ * decoder that runs on them. */
+
+struct weir_placement {
+    int cores; /* this process's share of the usable cores */
+    int gpu;   /* number of the GPU; -1 = none */
+    int gpus;  /* number of GPUs if they were assigned to local ranks; otherwise 0 */
+    /* The GPU whose video engines decode; -1 = none, also if a decoder of the CPU was requested by name. */
+    int video_gpu;
+};
+
+/* The chosen JPEG decoder, and the reason for the choice. */
+struct weir_decoder_choice {
+    const char *requested;     /* from the configuration; borrowed */
+    const char *decoder;       /* "turbo", "nvjpeg" or "hybrid" */
+    double cpu_rate, gpu_rate; /* frames per second; 0 = not measured */
+    /* One sentence: the reason for the choice. For a decoder requested by name it is empty, unless the dataset has no
+     * JPEGs for that decoder. */
+    char why[512];
+};
+
+/* config must have been validated. */
+void weir_placement_find(struct weir_placement *placement, const struct weir_loader_config *config);
+
+/* Mean and standard deviation of state or actions over the training episodes, for normalising batches. */
+
+struct weir_dataset;
+struct weir_sampler;
+
+/* One value per dimension; std is at least 1e-2, as in ACT. */
+struct weir_norm {
+    int dim;
+    float *mean, *std; /* owned */
+};
+
+/* Computes the statistics of the state or the actions. raw: mean 0 and std 1, so that values do not change. Returns
+ * -ENOMEM or a read error; call weir_norm_close even then. */
+int weir_norm_open(struct weir_norm *norm, const struct weir_dataset *dataset, const struct weir_sampler *sampler,
+                   bool actions, bool raw, struct weir_err *err);
+/* Accepts a zeroed struct. */
+void weir_norm_close(struct weir_norm *norm);
 
 struct weir_upload;
 struct weir_gpu_decode;

@@ -1,5 +1,5 @@
-#include "pipeline/samples/sharing.h"
 #include "pipeline/samples/shared.h"
+#include "pipeline/samples/slot.h"
 #include "weir/dataset.h"
 
 static int block_at(const struct weir_setup *setup, const struct weir_slot_order *at, int camera, int step)

@@ -189,4 +189,18 @@ static inline int weir_order_frame(const struct weir_slots *slots, const struct 
     return weir_window_step(&slots->layout->windows->cameras[camera], i, order->t, order->steps);
 }
 
+/* Samples of a batch whose frames are in the same blocks, and are therefore loaded by one task. */
+
+struct weir_setup;
+struct weir_slot_order;
+
+/* Return the number of the first and the last block that the window of a sample touches. */
+int weir_sharing_first_block(const struct weir_setup *setup, const struct weir_slot_order *at, int camera);
+int weir_sharing_last_block(const struct weir_setup *setup, const struct weir_slot_order *at, int camera);
+
+/* Finds the samples that share blocks with the sample at index `at` of the order, directly or through others: those at
+ * *from .. *to - 1. n: number of samples in the batch. */
+void weir_sharing_group(const struct weir_setup *setup, const struct weir_slot_order *order, int n, int at, int camera,
+                        int *from, int *to);
+
 #endif

@@ -1,5 +1,5 @@
 #include "pipeline/samples/steps.h"
-#include "base/kernel_stats.h"
+#include "base/proc.h"
 #include "weir/base.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "pipeline/samples/views.h"
+#include "pipeline/samples/batch_layout.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Threads check one file each. The calling thread reports the findings in the order of the files. */
 #include "base/grow.h"
-#include "base/ordered.h"
 #include "base/resources.h"
 #include "base/shortage.h"
+#include "base/threads.h"
 #include "pipeline/verify/findings.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* Threads check runs of consecutive frames. The calling thread collects their results in the order of the dataset, and
  * reports a track (one camera of one episode) when it is complete. */
 #include "pipeline/verify/verify.h"
-#include "base/ordered.h"
 #include "base/resources.h"
 #include "base/shortage.h"
+#include "base/threads.h"
 #include "pipeline/verify/check_frame.h"
 #include "pipeline/verify/findings.h"
 

@@ -2,7 +2,6 @@
 #include "datasets/video_frames.h"
 #include "decoders/video/video.h"
 #include "pipeline/samples/defaults.h"
-#include "pipeline/samples/sharing.h"
 #include "pipeline/work/image.h"
 #include "pipeline/work/worker.h"
 #include "weir/stages.h"

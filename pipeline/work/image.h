@@ -3,7 +3,7 @@
 #ifndef WEIR_PIPELINE_WORK_IMAGE_H
 #define WEIR_PIPELINE_WORK_IMAGE_H
 
-#include "pipeline/samples/faults.h"
+#include "pipeline/samples/file_watch.h"
 #include "pipeline/samples/slot.h"
 
 struct weir_shared;

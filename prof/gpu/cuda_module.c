@@ -2,7 +2,6 @@
 
 #include "base/files.h"
 #include "base/threads.h"
-#include "prof/gpu/elf_file.h"
 
 #include <dlfcn.h>
 #include <errno.h>

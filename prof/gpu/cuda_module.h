@@ -16,6 +16,8 @@
 
 #include "weir/base.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -25,7 +27,7 @@ extern "C" {
 struct weir_gpu_ops;       /* pipeline/gpu/gpu_ops.h: memory, streams, events, kernels */
 struct weir_gpu_jpeg_ops;  /* decoders/gpu/gpu_jpeg_ops.h: decodes JPEGs on the GPU */
 struct weir_gpu_trace_ops; /* prof/gpu/gpu_trace_ops.h: records GPU work with CUPTI */
-struct weir_nvtx_ops;      /* prof/gpu/nvtx_ops.h: ranges for Nsight Systems */
+struct weir_nvtx_ops;      /* prof/gpu/gpu_trace_ops.h: ranges for Nsight Systems */
 
 /* Version of the tables below. Increment it whenever a table, or a type that its functions use, changes. */
 enum { WEIR_CUDA_ABI = 8 };
@@ -65,5 +67,15 @@ const char *weir_cuda_module_path(void);
 #ifdef __cplusplus
 }
 #endif
+
+/* Detects truncated shared libraries. The dynamic linker trusts a library's headers and maps the missing pages of a
+ * truncated file. An access to these pages raises SIGBUS. */
+
+enum { WEIR_ELF_WHY = 128 };
+
+/* Returns true if the file is a 64-bit little-endian shared library that is as long as its headers require. Also
+ * returns true if it cannot be read or is not a regular file, because dlopen reports this better. Otherwise writes the
+ * reason to why, as a clause that begins with "it". */
+bool weir_elf_is_whole(const char *path, char why[WEIR_ELF_WHY]);
 
 #endif

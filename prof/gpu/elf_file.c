@@ -1,4 +1,4 @@
-#include "prof/gpu/elf_file.h"
+#include "prof/gpu/cuda_module.h"
 
 #include <elf.h>
 #include <fcntl.h>

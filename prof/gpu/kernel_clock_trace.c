@@ -1,6 +1,6 @@
-#include "prof/gpu/kernel_clock_trace.h"
 #include "base/files.h"
 #include "base/grow.h"
+#include "prof/gpu/gpu_trace.h"
 
 #include <errno.h>
 #include <inttypes.h>

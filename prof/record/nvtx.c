@@ -2,7 +2,7 @@
 #include "base/threads.h"
 
 #include "prof/gpu/cuda_module.h"
-#include "prof/gpu/nvtx_ops.h"
+#include "prof/gpu/gpu_trace_ops.h"
 #include "weir/recorder.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_PROF_RECORD_RECORDER_PRIV_H
 #define WEIR_PROF_RECORD_RECORDER_PRIV_H
 
-#include "base/kernel_stats.h"
+#include "base/proc.h"
 #include "base/resources.h"
 #include "prof/record/switches.h"
 #include "weir/recorder.h"

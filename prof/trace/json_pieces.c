@@ -1,4 +1,4 @@
-#include "prof/trace/json_pieces.h"
+#include "prof/trace/trace_read.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 #include "prof/trace/trace_read.h"
 #include "base/claims.h"
 #include "base/grow.h"
-#include "prof/trace/json_pieces.h"
 
 #include <errno.h>
 #include <inttypes.h>

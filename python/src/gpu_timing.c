@@ -1,6 +1,6 @@
 #include "python/src/gpu_timing.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/gpu/gpu_stages.h"
+#include "pipeline/gpu/gpu_clocks.h"
 #include "python/src/lent.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "python/src/history.h"
+#include "python/src/session.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "datasets/scan_remote.h"
 #include "pipeline/gpu/gpu.h"
 #include "python/src/gpu_timing.h"
-#include "python/src/history.h"
 #include "python/src/loader_parts.h"
 #include "python/src/profile_parts.h"
 #include "python/src/py.h"

@@ -1,7 +1,6 @@
 #include "python/src/session.h"
 #include "base/threads.h"
 #include "python/src/gpu_timing.h"
-#include "python/src/history.h"
 #include "python/src/lent.h"
 #include "python/src/profile_parts.h"
 #include "weir/profiler.h"

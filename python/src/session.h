@@ -4,6 +4,7 @@
 #define WEIR_PYTHON_SRC_SESSION_H
 
 #include "python/src/py.h"
+#include "weir/recorder.h"
 
 struct weir_recorder;
 
@@ -27,5 +28,28 @@ void weir_totals_session_opened(void);
 /* Call this after a table was printed. The next table without a loader then covers the time from this call on. Returns
  * 0 or a negative code. */
 int weir_totals_table_printed(void);
+
+/* Records when the calling thread's stages ran, and which stages ran inside which. weir.log_timing uses this to nest
+ * its calls, and a loop's verdict uses it to find the stage inside a wait. All calls require the interpreter's lock. */
+
+/* Call this when the module is imported. */
+void weir_history_begin(void);
+/* Adds a zone that has just ended. zone is the result of weir_zone_now before its end. */
+void weir_history_closed(const struct weir_zone_now *zone);
+/* Records a call that took `ticks` and ended now. Stages that ran during this time are nested in the call, and the rest
+ * is its self time.
+ *
+ * A call cannot have ended now if another stage overlaps its start, or if it was logged directly after another call and
+ * also fits before that call. Such a call is placed in the latest gap between stages that has room for it. If there is
+ * no such gap, or if the stage is one of the workers', the call was timed on another thread or in another process, so
+ * it takes none of this thread's time. */
+void weir_history_logged(int stage, uint64_t ticks);
+/* Frees the history of the calling thread. */
+void weir_history_end(void);
+/* Clears the totals of which stages ran inside which. */
+void weir_history_reset(void);
+/* Returns the stage that contained most of this stage's time. Returns -1 if most of it was in no stage, or if the stage
+ * was not called. */
+int weir_history_parent(int stage);
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/terminal.h"
 #include "prof/report/machine.h"
 #include "python/src/gpu_timing.h"
-#include "python/src/history.h"
 #include "python/src/session.h"
 #include "weir/report.h"
 #include "weir/stages.h"

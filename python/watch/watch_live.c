@@ -1,9 +1,9 @@
-#include "python/watch/watch_live.h"
 #include "analyze/live/http_server.h"
 #include "analyze/live/live.h"
 #include "analyze/watch/watch_report.h"
 #include "analyze/watch/watch_text.h"
 #include "base/ranks.h"
+#include "python/watch/watch_module.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
-#include "python/watch/watch_ranks.h"
 #include "analyze/ranks/rank_session.h"
 #include "analyze/watch/watch_text.h"
 #include "base/ranks.h"
+#include "python/watch/watch_module.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-#include "python/watch/watch_sigterm.h"
 #include "analyze/watch/watch_sampling.h"
+#include "python/watch/watch_module.h"
 #include "weir/base.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "analyze/watch/watch_text.h"
 #include "prof/watch/watch.h"
 #include "prof/watch/watch_read.h"
-#include "python/watch/watch_ranks.h"
+#include "python/watch/watch_module.h"
 #include "tests/fakes/fake_store.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,4 @@
 #include "cli/commands.h"
-#include "cli/config_file.h"
 #include "cli/options.h"
 #include "cli/run/run_options.h"
 

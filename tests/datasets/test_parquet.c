@@ -1,6 +1,6 @@
 /* Rows of Parquet files whose pages divide lists, are damaged, or announce more than they contain.
  * tests/datasets/compare_parquet.py compares with pyarrow. */
-#include "datasets/chunks/snappy.h"
+#include "datasets/chunks/unpack.h"
 #include "datasets/parquet/parquet.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/parquet_build.h"

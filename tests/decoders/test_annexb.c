@@ -1,5 +1,5 @@
 /* NAL units: from an mp4 file's form to a byte stream. */
-#include "decoders/video/annexb.h"
+#include "decoders/video/h26x_priv.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* libFuzzer: parses arbitrary bytes as a --config file. Writing the parsed options and parsing them again must give the
  * same options. */
-#include "cli/config_file.h"
+#include "cli/options.h"
 
 #include <stdint.h>
 #include <stdlib.h>

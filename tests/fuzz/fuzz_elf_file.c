@@ -1,6 +1,6 @@
 /* libFuzzer: checks a hostile shared library against its own headers. If it is accepted, all segments to be mapped must
  * be inside the file. It is never loaded, since a complete file can still contain hostile code. */
-#include "prof/gpu/elf_file.h"
+#include "prof/gpu/cuda_module.h"
 
 #include <elf.h>
 #include <stdint.h>

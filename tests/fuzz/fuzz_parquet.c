@@ -1,5 +1,5 @@
 /* libFuzzer: reads a hostile Parquet file: its footer, then all columns, whole and in part. */
-#include "datasets/chunks/snappy.h"
+#include "datasets/chunks/unpack.h"
 #include "datasets/parquet/parquet.h"
 #include "tests/fuzz/fuzz_bytes.h"
 

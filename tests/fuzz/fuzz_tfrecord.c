@@ -2,8 +2,8 @@
  * resulting episodes. The checksums of record lengths are corrected, so that the fuzzer reaches the records. */
 #include "base/hash.h"
 #include "datasets/builder.h"
+#include "datasets/tfrecord/example.h"
 #include "datasets/tfrecord/features.h"
-#include "datasets/tfrecord/records.h"
 #include "tests/fuzz/fuzz_bytes.h"
 
 static void mend_lengths(uint8_t *bytes, size_t n)

@@ -1,7 +1,7 @@
 /* libFuzzer: reads arbitrary bytes as a trace file, and computes averages, the step split, GPU idle time and clocks
  * inside kernels; then the same with them merged into the trace of a window. */
 #include "analyze/gpu_idle/gpu_idle.h"
-#include "prof/gpu/kernel_clock_trace.h"
+#include "prof/gpu/gpu_trace.h"
 #include "prof/trace/trace_read.h"
 #include "weir/trace.h"
 

@@ -1,7 +1,7 @@
 /* libFuzzer: decodes a hostile group of pictures. The input is: codec (1 byte), length of the configuration (u16),
  * configuration, and for each packet its length (u16) and bytes. Like the loader, it decodes pictures with their own
  * size, into an image of exactly that size. The codecs' libraries are not instrumented. */
-#include "decoders/video/annexb.h"
+#include "decoders/video/h26x_priv.h"
 #include "decoders/video/video.h"
 #include "tests/fuzz/fuzz_bytes.h"
 

@@ -1,6 +1,6 @@
 /* libFuzzer: parses a hostile .zarray. If it is accepted, all values must be within their bounds. */
 #include "datasets/blocks_priv.h"
-#include "datasets/zarr/zarray.h"
+#include "datasets/zarr/zarr_files.h"
 
 #include <errno.h>
 #include <stdlib.h>

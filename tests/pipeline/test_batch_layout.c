@@ -2,7 +2,6 @@
  * every image in the right tensor. */
 #include "datasets/index.h"
 #include "pipeline/samples/batch_layout.h"
-#include "pipeline/samples/views.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

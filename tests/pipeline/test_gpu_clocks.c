@@ -3,7 +3,7 @@
 #include "pipeline/gpu/gpu_clocks.h"
 #include "prof/gpu/clock_sources.h"
 #include "prof/gpu/gpu_join_priv.h"
-#include "prof/gpu/kernel_clock_trace.h"
+#include "prof/gpu/gpu_trace.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/upload_fixture.h"
 #include "weir/profiler.h"

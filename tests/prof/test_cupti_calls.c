@@ -1,6 +1,6 @@
 /* The CUPTI calls made by cuda/cupti.c and their order, recorded by a replacement for CUPTI. Building needs CUPTI's
  * headers, but running needs neither a GPU nor CUPTI: the few CUDA functions used are defined here. */
-#include "cuda/cuda_calls.h"
+#include "cuda/cuda_context.h"
 #include "cuda/cupti_priv.h"
 
 #include <errno.h>

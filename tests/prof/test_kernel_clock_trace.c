@@ -3,7 +3,6 @@
 #include "prof/gpu/clock_sources.h"
 #include "prof/gpu/cuda_module.h"
 #include "prof/gpu/gpu_trace.h"
-#include "prof/gpu/kernel_clock_trace.h"
 #include "prof/trace/trace_read.h"
 #include "tests/fakes/fake_trace.h"
 #include "tests/fixtures/clock_fixture.h"

@@ -1,6 +1,6 @@
 #include "base/terminal.h"
 #include "extras/motion/cli/motion_cli.h"
-#include "prof/gpu/kernel_clock_trace.h"
+#include "prof/gpu/gpu_trace.h"
 #include "weir/trace.h"
 
 enum { TOP_ROWS = 10, RULER = 80 };

@@ -1,7 +1,7 @@
 #include "extras/motion/clips/npz.h"
 #include "base/shortage.h"
 
-#include "datasets/zarr/zip_unpack.h"
+#include "datasets/zarr/zip_index.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -45,7 +45,7 @@ int weir_npy_array(const struct weir_npy *npy, const uint8_t *data, struct weir_
                    struct weir_err *err);
 
 /* ---- npz.c: arrays in a zip archive, as written by numpy.savez and numpy.savez_compressed. Each array is a member
- * NAME.npy. Archives are refused in the cases listed in zip_index.h and zip_unpack.h, if the npy parser fails, if two
+ * NAME.npy. Archives are refused in the cases listed in zip_index.h, if the npy parser fails, if two
  * members have the same name or overlap, and if a member's length does not match its npy header. ---- */
 
 /* An open archive, which must be used by one thread only. */

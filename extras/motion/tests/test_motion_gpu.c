@@ -3,7 +3,7 @@
 #include "extras/motion/motion_ops.h"
 #include "extras/motion/tests/motion_reference.h"
 #include "prof/gpu/cuda_module.h"
-#include "prof/gpu/kernel_clock_trace.h"
+#include "prof/gpu/gpu_trace.h"
 #include "weir/profiler.h"
 
 #include <criterion/criterion.h>
