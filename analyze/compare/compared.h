@@ -77,9 +77,9 @@ struct weir_repeat {
     struct weir_err err;
 };
 
-/* Runs the commands in turns (analyze/trials/rounds.h). A run is one measurement: the medians of what it prints, if
- * that is a log or a result that weir compare reads, on standard output or else on standard error; otherwise its
- * duration. Returns 0, or -errno with the reason in repeat->err, which for a command that fails is its last line on
+/* Runs the commands in interleaved rounds (analyze/trials/rounds.h). A run is one measurement: the medians of what it
+ * prints, if that is a log or a result that weir compare reads, on standard output or else on standard error; otherwise
+ * its duration. Returns 0, or -errno with the reason in repeat->err, which for a command that fails is its last line on
  * standard error. */
 int weir_repeat_run(struct weir_repeat *repeat);
 void weir_repeat_free(struct weir_repeat *repeat);

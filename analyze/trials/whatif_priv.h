@@ -40,7 +40,7 @@ struct whatif {
     struct whatif_plan base;
     struct whatif_probe now;       /* result of the base run */
     struct weir_log_record first;  /* table of the first base run, which the verdict judges */
-    struct weir_log_record record; /* table of the probe that runs */
+    struct weir_log_record record; /* table of the current probe */
     struct whatif_probe full;      /* result of the base run without a step */
     bool slow_start;               /* processes start so slowly that only the most important changes are measured */
     struct weir_model_facts facts;

@@ -39,7 +39,7 @@ struct weir_tune_trials {
     double seconds; /* duration of the measurement in a trial; longer if batches are few */
     int cores;      /* usable cores in this process's share */
     struct weir_tune tune;
-    struct weir_log_record record; /* table of the trial that runs; too large for the stack */
+    struct weir_log_record record; /* table of the current trial; too large for the stack */
 };
 
 /* Sets the search space, except tune.space.file_bytes, which the caller sets. Returns -EINVAL if the device or the

@@ -130,7 +130,7 @@ struct bench {
     struct weir_grid grid;
     struct weir_trial_progress progress;
     uint64_t line_ns; /* time of the last progress line */
-    /* The warm or cold candidates, which are being measured. */
+    /* The candidates being measured: the warm or the cold ones. */
     struct weir_candidate *candidates;
     int n;
     struct bench_rounds *rounds;

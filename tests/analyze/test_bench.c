@@ -45,6 +45,9 @@ Test(interval, odd_values)
     cr_assert(weir_interval_converged(&found, 0.03) && !weir_interval_converged(&found, 0.005));
     weir_interval_of(values, 4, &found);
     cr_assert(found.n == 2 && !weir_interval_converged(&found, 0.03), "two values are too few");
+    const double spread[] = {1, 5, 2, 4, 3}; /* median absolute deviation: 1 */
+    weir_interval_of(spread, 5, &found);
+    cr_expect(fabs(found.error - 1.2533 * 1.4826 / sqrt(5)) < 1e-12, "%g", found.error);
     weir_interval_of(NULL, 0, &found);
     cr_assert(found.n == 0 && found.median == 0 && !weir_interval_converged(&found, 0.03));
 }
@@ -454,6 +457,27 @@ static void advise(struct weir_advice *advice, double step_ms)
 
 #define EXPECT(text, expected) cr_expect(strcmp(text, expected) == 0, "%s", text)
 #define BEGINS(text, expected) cr_expect(strncmp(text, expected, strlen(expected)) == 0, "%s", text)
+
+/* The ratio to two candidates is that to their mean. Rounds that one of them lacks, and trials outside rounds, do not
+ * count. */
+Test(ratio, pairs_trials_of_a_round)
+{
+    static const double both[] = {100, 100, 100}, one[] = {300, 100}, rates[] = {400, 200, 900};
+    struct weir_interval ratio;
+    begin();
+    struct weir_candidate *pair = give(0, false, "03b_image_decode", both, 3);
+    give(0, false, "03b_image_decode", one, 2);
+    struct weir_candidate *candidate = give(0, false, "03b_image_decode", rates, 3);
+    weir_candidate_ratio(candidate, pair, 2, &ratio);
+    cr_expect(ratio.n == 2 && ratio.least == 2 && ratio.most == 2, "%d %g %g", ratio.n, ratio.least, ratio.most);
+    weir_candidate_ratio(candidate, pair, 1, &ratio);
+    cr_expect(ratio.n == 3 && ratio.median == 4, "%d %g", ratio.n, ratio.median);
+    pair->trials[0].round = candidate->trials[0].round = 0;
+    weir_candidate_ratio(candidate, pair, 1, &ratio);
+    cr_expect(ratio.n == 2 && ratio.least == 2, "%d %g", ratio.n, ratio.least);
+    for (int i = 0; i < results.n; i++)
+        weir_candidate_free(&candidates[i]);
+}
 
 Test(advice, ties_and_cold_that_contradicts_warm)
 {
