@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum { SHOWN_MAX = 1024 };
@@ -35,17 +36,51 @@ static void write_text(struct weir_json *json, const struct weir_field *field, c
     weir_json_text(json, field->key, field->flags & WEIR_FIELD_OPTIONAL && !*text ? NULL : text);
 }
 
+/* Writes null and returns true if the number is unknown. */
+static bool write_unknown(struct weir_json *json, const struct weir_field *field, const char *key, double value)
+{
+    bool unknown = (field->flags & WEIR_FIELD_KNOWN && value < 0) || (field->flags & WEIR_FIELD_POSITIVE && value <= 0);
+    if (unknown)
+        weir_json_null(json, key);
+    return unknown;
+}
+
 static void write_double(struct weir_json *json, const struct weir_field *field, double value)
 {
     bool known = field->flags & WEIR_FIELD_KNOWN;
     if (field->flags & WEIR_FIELD_OMIT && (known ? value < 0 : value <= 0))
         return;
-    for (const char *key = field->key; key; key = key == field->key ? field->older : NULL) {
-        if (known)
-            weir_json_known(json, key, value);
-        else
+    for (const char *key = field->key; key; key = key == field->key ? field->older : NULL)
+        if (!write_unknown(json, field, key, value))
             weir_json_double(json, key, value);
-    }
+}
+
+static void write_integer(struct weir_json *json, const struct weir_field *field, int64_t value)
+{
+    if (!write_unknown(json, field, field->key, (double)value))
+        weir_json_int(json, field->key, value);
+}
+
+static void write_count(struct weir_json *json, const struct weir_field *field, uint64_t value)
+{
+    bool omitted = field->flags & WEIR_FIELD_OMIT && value == 0;
+    if (!omitted && !write_unknown(json, field, field->key, (double)value))
+        weir_json_uint(json, field->key, value);
+}
+
+static void write_strings(struct weir_json *json, const struct weir_field *field, const void *object)
+{
+    const char *at = (const char *)object + field->offset;
+    const char *const *strings = NULL;
+    int n = INT_MAX;
+    if (field->flags & WEIR_FIELD_OWNED)
+        memcpy(&strings, at, sizeof strings);
+    if (field->max > 0)
+        memcpy(&n, (const char *)object + field->count, sizeof n);
+    weir_json_array(json, field->key);
+    for (int i = 0; i < n && (field->max == 0 ? strings && strings[i] : i < field->max); i++)
+        weir_json_text(json, NULL, strings ? strings[i] : at + (size_t)i * field->size);
+    weir_json_end(json, ']');
 }
 
 static void write_array(struct weir_json *json, const struct weir_field *field, const void *object)
@@ -59,9 +94,7 @@ static void write_array(struct weir_json *json, const struct weir_field *field, 
     for (int i = 0; i < n && i < field->max; i++, element += field->size) {
         if (!weir_field_is_set(element, field->present, field->present_size))
             continue;
-        weir_json_object(json, NULL);
-        weir_fields_json(json, field->inner, element);
-        weir_json_end(json, '}');
+        weir_fields_object(json, NULL, field->inner, element);
     }
     weir_json_end(json, ']');
 }
@@ -70,20 +103,19 @@ static void write_field(struct weir_json *json, const struct weir_field *field, 
 {
     const char *at = (const char *)object + field->offset;
     const void *value = at;
-    bool omitted = field->flags & WEIR_FIELD_OMIT && !weir_field_is_set(object, field->offset, field->size);
+    bool present = weir_field_is_set(object, field->present, field->present_size);
     switch (field->type) {
     case WEIR_FIELD_DOUBLE:
         write_double(json, field, *(const double *)value);
         break;
     case WEIR_FIELD_COUNT:
-        if (!omitted)
-            weir_json_uint(json, field->key, *(const uint64_t *)value);
+        write_count(json, field, *(const uint64_t *)value);
         break;
     case WEIR_FIELD_INT:
-        weir_json_int(json, field->key, *(const int *)value);
+        write_integer(json, field, *(const int *)value);
         break;
     case WEIR_FIELD_INDEX:
-        weir_json_int(json, field->key, *(const int64_t *)value);
+        write_integer(json, field, *(const int64_t *)value);
         break;
     case WEIR_FIELD_BOOL:
         weir_json_bool(json, field->key, *(const bool *)value);
@@ -91,21 +123,29 @@ static void write_field(struct weir_json *json, const struct weir_field *field, 
     case WEIR_FIELD_TEXT:
         write_text(json, field, at);
         break;
+    case WEIR_FIELD_STRING:
+        weir_json_text(json, field->key, *(const char *const *)value);
+        break;
+    case WEIR_FIELD_STRINGS:
+        write_strings(json, field, object);
+        break;
     case WEIR_FIELD_NAME:
         weir_json_text(json, field->key, field->name(weir_field_name_value(field, object)));
         break;
     case WEIR_FIELD_DERIVED:
-        weir_json_double(json, field->key, field->derived(at));
+        write_double(json, field, field->derived(at));
+        break;
+    case WEIR_FIELD_WRITTEN:
+        field->write(json, at);
         break;
     case WEIR_FIELD_OBJECT:
-        if (!weir_field_is_set(object, field->present, field->present_size))
-            break;
-        weir_json_object(json, field->key);
-        weir_fields_json(json, field->inner, at);
-        weir_json_end(json, '}');
+        if (present)
+            weir_fields_object(json, field->key, field->inner, at);
+        else if (field->flags & WEIR_FIELD_NULL)
+            weir_json_null(json, field->key);
         break;
     case WEIR_FIELD_GROUP:
-        if (weir_field_is_set(object, field->present, field->present_size))
+        if (present)
             weir_fields_json(json, field->inner, at);
         break;
     case WEIR_FIELD_ARRAY:
@@ -118,4 +158,11 @@ void weir_fields_json(struct weir_json *json, const struct weir_fields *fields, 
 {
     for (int i = 0; i < fields->n; i++)
         write_field(json, &fields->fields[i], object);
+}
+
+void weir_fields_object(struct weir_json *json, const char *key, const struct weir_fields *fields, const void *object)
+{
+    weir_json_object(json, key);
+    weir_fields_json(json, fields, object);
+    weir_json_end(json, '}');
 }

@@ -16,15 +16,18 @@ enum weir_field_type {
     WEIR_FIELD_INDEX, /* int64_t; the reader accepts 0 .. INT_MAX */
     WEIR_FIELD_BOOL,
     WEIR_FIELD_TEXT,    /* char[size] */
+    WEIR_FIELD_STRING,  /* const char *; NULL is null in JSON; not read */
+    WEIR_FIELD_STRINGS, /* char[max][size] or, with OWNED, char **, up to NULL if max is 0; not read */
     WEIR_FIELD_NAME,    /* an enum or bool, written as the string name(value); values are below names */
     WEIR_FIELD_DERIVED, /* computed when written; not read */
+    WEIR_FIELD_WRITTEN, /* members that a function writes; not read */
     WEIR_FIELD_OBJECT,
     WEIR_FIELD_GROUP, /* a struct whose members are written into the enclosing object */
     WEIR_FIELD_ARRAY, /* an array of objects */
 };
 
 enum {
-    WEIR_FIELD_KNOWN = 1,     /* double: -1 means unknown, and is null in JSON */
+    WEIR_FIELD_KNOWN = 1,     /* number: -1 means unknown, and is null in JSON */
     WEIR_FIELD_NAN = 2,       /* double: NAN if missing in the JSON */
     WEIR_FIELD_OMIT = 4,      /* not written if 0 or unknown */
     WEIR_FIELD_TRUE = 8,      /* bool: true if missing in the JSON */
@@ -33,6 +36,8 @@ enum {
     WEIR_FIELD_STRICT = 64, /* name: an unknown name is an error when read; without this flag, the member is not set */
     WEIR_FIELD_SHOWN = 128, /* string: control characters are replaced when written */
     WEIR_FIELD_OWNED = 256, /* array: the member is a pointer, which the reader allocates with calloc */
+    WEIR_FIELD_POSITIVE = 512, /* number: 0 means unknown, and is null in JSON */
+    WEIR_FIELD_NULL = 1024,    /* object: null in JSON if missing */
 };
 
 enum { WEIR_FIELD_SMALL_MAX = 1 << 20 };
@@ -51,7 +56,8 @@ struct weir_field {
     int max;      /* arrays: maximum length */
     const char *(*name)(int value);
     int names;
-    double (*derived)(const void *object); /* computes a DERIVED field from the struct at offset */
+    double (*derived)(const void *object);                     /* computes a DERIVED field from the struct at offset */
+    void (*write)(struct weir_json *json, const void *object); /* writes a WRITTEN field from the struct at offset */
 };
 
 struct weir_fields {
@@ -67,7 +73,8 @@ struct weir_fields {
         int: WEIR_FIELD_INT,                                                                                           \
         int64_t: WEIR_FIELD_INDEX,                                                                                     \
         bool: WEIR_FIELD_BOOL,                                                                                         \
-        char *: WEIR_FIELD_TEXT)
+        const char *: WEIR_FIELD_STRING,                                                                               \
+        char *: _Generic(&((s *)0)->member, char **: WEIR_FIELD_STRING, default: WEIR_FIELD_TEXT))
 #define WEIR_FIELD_AT(s, member)      .offset = offsetof(s, member), .size = sizeof(((s *)0)->member)
 #define WEIR_FIELD_PRESENT(s, member) .present = offsetof(s, member), .present_size = sizeof(((s *)0)->member)
 #define WEIR_FIELD(s, text, member, how)                                                                               \
@@ -81,7 +88,8 @@ struct weir_fields {
 bool weir_field_is_set(const void *object, size_t offset, size_t size);
 /* Returns the value of a NAME field. */
 int weir_field_name_value(const struct weir_field *field, const void *object);
-/* Writes the struct's members into the open object. */
+/* Writes the struct's members into the open object, or as an object with this key. */
 void weir_fields_json(struct weir_json *json, const struct weir_fields *fields, const void *object);
+void weir_fields_object(struct weir_json *json, const char *key, const struct weir_fields *fields, const void *object);
 
 #endif

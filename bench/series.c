@@ -99,7 +99,7 @@ static void json_machine(struct weir_json *json)
     weir_h5_library(text, sizeof text);
     weir_json_text(json, "hdf5", text);
     weir_json_object(json, "machine");
-    weir_sysinfo_json(&info, json);
+    weir_fields_json(json, &weir_sysinfo_fields, &info);
     weir_json_end(json, '}');
 }
 

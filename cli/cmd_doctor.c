@@ -229,9 +229,7 @@ static void print_json(const struct weir_sysinfo *info, const struct findings *f
     weir_json_text(&json, "git_describe", weir_git_describe());
     weir_json_text(&json, "compiler", weir_compiler());
     weir_json_text(&json, "libc", libc);
-    weir_json_object(&json, "machine");
-    weir_sysinfo_json(info, &json);
-    weir_json_end(&json, '}');
+    weir_fields_object(&json, "machine", &weir_sysinfo_fields, info);
     weir_json_object(&json, "clock");
     weir_json_text(&json, "source", weir_clock.tsc ? "tsc" : "clock_gettime");
     weir_json_double(&json, "calibration_error_ppm", weir_clock.error_ppm);
@@ -243,7 +241,10 @@ static void print_json(const struct weir_sysinfo *info, const struct findings *f
                  device->present ? NULL : device->text);
     }
     weir_json_end(&json, ']');
-    weir_gpu_rows_json(&json, &findings->gpu);
+    weir_json_array(&json, "gpus");
+    for (int i = 0; i < findings->gpu.n && i < WEIR_GPU_FACTS_MAX; i++)
+        weir_fields_object(&json, NULL, &weir_gpu_fields, &findings->gpu.gpus[i]);
+    weir_json_end(&json, ']');
     for (int i = 0; i < N_REGISTRIES; i++)
         json_registry(&json, &registries[i]);
     weir_cli_json_close(&json);

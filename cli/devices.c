@@ -1,4 +1,5 @@
 #include "cli/devices.h"
+#include "base/field_rows.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "io/io.h"
@@ -253,38 +254,23 @@ void weir_gpu_rows(const struct weir_gpu_facts *facts, row_fn *row, void *user)
     row(user, "cupti", facts->cupti.present, facts->cupti.text);
 }
 
-static void gpu_json(struct weir_json *json, const struct weir_gpu_fact *gpu)
-{
-    weir_json_object(json, NULL);
-    weir_json_int(json, "number", gpu->number);
-    weir_json_text(json, "name", gpu->name);
-    weir_json_text(json, "pci", gpu->pci);
-    weir_json_uint(json, "memory_bytes", gpu->memory_bytes);
-    weir_json_int(json, "compute_major", gpu->major);
-    weir_json_int(json, "compute_minor", gpu->minor);
-    weir_json_int(json, "multiprocessors", gpu->sms);
-    weir_json_int(json, "copy_engines", gpu->copy_engines);
-    if (gpu->jpeg_engines < 0)
-        weir_json_null(json, "jpeg_engines");
-    else
-        weir_json_int(json, "jpeg_engines", gpu->jpeg_engines);
-    weir_json_int(json, "pcie_generation", gpu->pcie_generation);
-    weir_json_int(json, "pcie_width", gpu->pcie_width);
-    if (gpu->copy_in_bytes_per_s > 0)
-        weir_json_double(json, "pinned_copy_bytes_per_s", gpu->copy_in_bytes_per_s);
-    else
-        weir_json_null(json, "pinned_copy_bytes_per_s");
-    bool unmeasured = gpu->usable.present && !gpu->copying.present;
-    weir_json_text(json, "why_not_measured", unmeasured ? gpu->copying.text : NULL);
-    weir_json_text(json, "why_not", gpu->usable.present ? NULL : gpu->usable.text);
-    weir_json_text(json, "why_no_jpeg", gpu->jpeg.present ? NULL : gpu->jpeg.text);
-    weir_json_end(json, '}');
-}
-
-void weir_gpu_rows_json(struct weir_json *json, const struct weir_gpu_facts *facts)
-{
-    weir_json_array(json, "gpus");
-    for (int i = 0; i < facts->n; i++)
-        gpu_json(json, &facts->gpus[i]);
-    weir_json_end(json, ']');
-}
+#define S struct weir_gpu_fact
+static const struct weir_field gpu_rows[] = {
+    PLAIN("number", number),
+    PLAIN("name", name),
+    PLAIN("pci", pci),
+    PLAIN("memory_bytes", memory_bytes),
+    PLAIN("compute_major", major),
+    PLAIN("compute_minor", minor),
+    PLAIN("multiprocessors", sms),
+    PLAIN("copy_engines", copy_engines),
+    KNOWN("jpeg_engines", jpeg_engines),
+    PLAIN("pcie_generation", pcie_generation),
+    PLAIN("pcie_width", pcie_width),
+    POSITIVE("pinned_copy_bytes_per_s", copy_in_bytes_per_s),
+    OPTIONAL("why_not_measured", copying.text),
+    OPTIONAL("why_not", usable.text),
+    OPTIONAL("why_no_jpeg", jpeg.text),
+};
+WEIR_FIELDS(weir_gpu_fields, gpu_rows);
+#undef S

@@ -2,6 +2,7 @@
 #ifndef WEIR_CLI_DEVICES_H
 #define WEIR_CLI_DEVICES_H
 
+#include "base/fields.h"
 #include "pipeline/gpu/gpu_facts.h"
 #include "weir/base.h"
 
@@ -28,7 +29,6 @@ void weir_device_cuda(struct weir_device *device);
 void weir_gpu_rows(const struct weir_gpu_facts *facts,
                    void (*row)(void *user, const char *name, bool present, const char *text), void *user);
 
-/* Writes the facts of each GPU as the JSON member "gpus". */
-void weir_gpu_rows_json(struct weir_json *json, const struct weir_gpu_facts *facts);
+extern const struct weir_fields weir_gpu_fields; /* of struct weir_gpu_fact */
 
 #endif

@@ -1,4 +1,5 @@
 #include "cli/sysinfo.h"
+#include "base/field_rows.h"
 #include "base/resources.h"
 #include "base/version.h"
 #include "origin/url.h"
@@ -100,33 +101,24 @@ void weir_sysinfo_read(struct weir_sysinfo *info)
     info->memory_available_bytes = weir_memory_available_bytes();
 }
 
-static void bytes_or_null(struct weir_json *json, const char *key, uint64_t bytes)
-{
-    if (bytes > 0)
-        weir_json_uint(json, key, bytes);
-    else
-        weir_json_null(json, key);
-}
-
-void weir_sysinfo_json(const struct weir_sysinfo *info, struct weir_json *json)
-{
-    weir_json_text(json, "cpu_model", info->cpu_model);
-    weir_json_text(json, "isa", info->isa);
-    weir_json_bool(json, "tsc_invariant", info->tsc_invariant);
-    weir_json_int(json, "cores_usable", info->cores.usable);
-    weir_json_int(json, "cores_online", info->cores.online);
-    weir_json_int(json, "cores_affinity", info->cores.affinity);
-    if (info->cores.quota > 0)
-        weir_json_double(json, "cores_cgroup_quota", info->cores.quota);
-    else
-        weir_json_null(json, "cores_cgroup_quota");
-    bytes_or_null(json, "memory_total_bytes", info->memory_total_bytes);
-    bytes_or_null(json, "memory_available_bytes", info->memory_available_bytes);
-    bytes_or_null(json, "memory_cgroup_limit_bytes", info->cores.memory_limit_bytes);
-    weir_json_text(json, "kernel", info->kernel);
-    weir_json_text(json, "os", info->os);
-    weir_json_text(json, "governor", info->governor);
-}
+#define S struct weir_sysinfo
+static const struct weir_field machine[] = {
+    PLAIN("cpu_model", cpu_model),
+    PLAIN("isa", isa),
+    PLAIN("tsc_invariant", tsc_invariant),
+    PLAIN("cores_usable", cores.usable),
+    PLAIN("cores_online", cores.online),
+    PLAIN("cores_affinity", cores.affinity),
+    POSITIVE("cores_cgroup_quota", cores.quota),
+    POSITIVE("memory_total_bytes", memory_total_bytes),
+    POSITIVE("memory_available_bytes", memory_available_bytes),
+    POSITIVE("memory_cgroup_limit_bytes", cores.memory_limit_bytes),
+    PLAIN("kernel", kernel),
+    PLAIN("os", os),
+    PLAIN("governor", governor),
+};
+WEIR_FIELDS(weir_sysinfo_fields, machine);
+#undef S
 
 /* Finds the mount whose folder is the longest prefix of path. If several mounts share a folder, the last one hides the
  * others, so it is preferred. */

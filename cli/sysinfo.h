@@ -2,6 +2,7 @@
 #ifndef WEIR_CLI_SYSINFO_H
 #define WEIR_CLI_SYSINFO_H
 
+#include "base/fields.h"
 #include "base/resources.h"
 #include "weir/base.h"
 
@@ -23,8 +24,7 @@ struct weir_sysinfo {
 
 void weir_sysinfo_read(struct weir_sysinfo *info);
 
-/* Writes the facts as members of the open object. */
-void weir_sysinfo_json(const struct weir_sysinfo *info, struct weir_json *json);
+extern const struct weir_fields weir_sysinfo_fields; /* of struct weir_sysinfo */
 
 /* Copies the type of the filesystem that contains path, such as "ext4", "overlay" or "nfs4"; "a server" for
  * URLs, or "unknown". */

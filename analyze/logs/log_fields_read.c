@@ -191,8 +191,11 @@ static void read_field(struct weir_log_at *at, const json_t *object, const struc
         if (object)
             read_name(at, object, field, member);
         break;
+    case WEIR_FIELD_STRING:
+    case WEIR_FIELD_STRINGS:
     case WEIR_FIELD_DERIVED:
-        break;
+    case WEIR_FIELD_WRITTEN:
+        break; /* not read */
     case WEIR_FIELD_OBJECT:
     case WEIR_FIELD_GROUP:
         read_inner(at, object, field, to);

@@ -190,7 +190,7 @@ void bench_print_json(const struct bench_results *results, const struct weir_com
     weir_json_text(&json, "weir", weir_version());
     weir_json_text(&json, "git", weir_git_describe());
     weir_json_object(&json, "machine");
-    weir_sysinfo_json(&machine, &json);
+    weir_fields_json(&json, &weir_sysinfo_fields, &machine);
     weir_filesystem_of(results->setup->data, text, sizeof text);
     weir_json_text(&json, "data_filesystem", text);
     weir_filesystem_of(results->setup->folder, text, sizeof text);

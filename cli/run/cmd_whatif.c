@@ -67,7 +67,7 @@ static void write_members(struct weir_json *json, const struct weir_whatif *foun
     weir_json_text(json, "weir", weir_version());
     weir_json_text(json, "git", weir_git_describe());
     weir_json_object(json, "machine");
-    weir_sysinfo_json(&machine, json);
+    weir_fields_json(json, &weir_sysinfo_fields, &machine);
     weir_json_end(json, '}');
     weir_json_object(json, "config");
     weir_options_json(command, options, json);

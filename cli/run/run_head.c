@@ -266,7 +266,7 @@ void weir_run_head_log(FILE *out, const struct weir_run_head *head, const struct
     weir_json_text(&json, "weir", weir_version());
     weir_json_text(&json, "git", weir_git_describe());
     weir_json_object(&json, "machine");
-    weir_sysinfo_json(&machine, &json);
+    weir_fields_json(&json, &weir_sysinfo_fields, &machine);
     if (load_average >= 0)
         weir_json_double(&json, "load_average", load_average);
     weir_filesystem_of(head->data, text, sizeof text);

@@ -1,11 +1,14 @@
 /* The figures of jobs as JSON (docs/internals/log-format.md). */
 #include "cli/top/top.h"
 
+#include "base/field_rows.h"
+
 #include <stdio.h>
 
 /* "core-wait" has the key core_wait. */
-static void put_shares(struct weir_json *json, const struct weir_task_shares *shares)
+static void put_shares(struct weir_json *json, const void *from)
 {
+    const struct weir_task_shares *shares = from;
     weir_json_object(json, "time");
     for (int use = 0; use < WEIR_TASK_USES; use++) {
         char key[32];
@@ -18,88 +21,86 @@ static void put_shares(struct weir_json *json, const struct weir_task_shares *sh
     weir_json_end(json, '}');
 }
 
-static void put_process(struct weir_json *json, const char *key, const struct weir_process_figures *figures)
+static void put_verdict(struct weir_json *json, const void *verdict)
 {
-    weir_json_object(json, key);
-    weir_json_int(json, "pid", figures->pid);
-    put_shares(json, &figures->shares);
-    weir_json_known(json, "storage_bytes_per_s", figures->storage_bytes_per_s);
-    weir_json_known(json, "cached_bytes_per_s_estimate", figures->cached_bytes_per_s);
-    weir_json_known(json, "pss_bytes", figures->pss_bytes);
-    weir_json_known(json, "threads", figures->n_threads);
-    weir_json_known(json, "other_threads_cores", figures->other_cores);
-    weir_json_known(json, "ready_threads", figures->ready_threads);
-    weir_json_known(json, "dataset_files", figures->n_files);
-    weir_json_array(json, "files");
-    for (int i = 0; i < figures->n_files && i < WEIR_PROCESS_FILES; i++)
-        weir_json_text(json, NULL, figures->files[i]);
-    weir_json_end(json, ']');
-    weir_json_end(json, '}');
+    weir_outside_json(json, verdict);
 }
 
-static void put_machine(struct weir_json *json, const struct top_job *job)
+static const char *loader_name(int is_weir)
 {
-    const struct weir_outside_figures *f = &job->figures;
-    weir_json_object(json, "machine");
-    weir_json_int(json, "cores", job->machine.cores);
-    weir_json_int(json, "online", job->machine.online);
-    weir_json_known(json, "quota_cores", job->machine.quota_cores > 0 ? job->machine.quota_cores : -1);
-    weir_json_known(json, "throttled", job->machine.throttling ? f->throttled : -1);
-    weir_json_double(json, "job_cores", f->job_cores);
-    weir_json_double(json, "others_cores", f->others_cores);
-    weir_json_double(json, "other_jobs_cores", f->other_jobs_cores);
-    weir_json_double(json, "steal_cores", f->steal_cores);
-    weir_json_end(json, '}');
+    return is_weir ? "weir" : "torch";
 }
 
-static void put_gpu(struct weir_json *json, const struct top_job *job)
+/* Fraction of the quota's periods; -1: there is no throttling. */
+static double throttled(const void *job)
 {
-    const struct weir_nvml_gpu *gpu = &job->gpu_now;
-    if (!job->has_gpu) {
-        weir_json_null(json, "gpu");
-        return;
-    }
-    weir_json_object(json, "gpu");
-    weir_json_int(json, "index", job->gpu);
-    weir_json_text(json, "name", gpu->name);
-    weir_json_known(json, "busy", job->figures.gpu_busy);
-    weir_json_uint(json, "memory_used_bytes", gpu->memory_used_bytes);
-    weir_json_uint(json, "memory_bytes", gpu->memory_bytes);
-    weir_json_known(json, "to_gpu_bytes_per_s", gpu->to_gpu_bytes_per_s);
-    weir_json_known(json, "from_gpu_bytes_per_s", gpu->from_gpu_bytes_per_s);
-    weir_json_end(json, '}');
+    const struct top_job *of = job;
+    return of->machine.throttling ? of->figures.throttled : -1;
 }
 
-static void put_job(struct weir_json *json, const struct top_job *job)
-{
-    weir_json_object(json, NULL);
-    weir_json_int(json, "pid", job->job.pid);
-    weir_json_text(json, "command", job->job.command);
-    weir_json_text(json, "loader", job->job.weir ? "weir" : "torch");
-    weir_json_known(json, "rank", job->job.rank);
-    weir_json_known(json, "world_size", job->job.world_size);
-    weir_json_known(json, "local_rank", job->job.local_rank);
-    weir_json_bool(json, "ended", job->ended);
-    weir_json_bool(json, "other_user", job->job.foreign);
-    weir_json_double(json, "seconds", job->total.seconds);
-    put_machine(json, job);
-    put_gpu(json, job);
-    put_process(json, "main", &job->total.main);
-    weir_json_double(json, "other_thread", job->total.other_thread);
-    if (job->total.has_pin) {
-        weir_json_object(json, "pin_thread");
-        put_shares(json, &job->total.pin);
-        weir_json_end(json, '}');
-    } else
-        weir_json_null(json, "pin_thread");
-    weir_json_int(json, "workers_begun", job->total.workers_begun);
-    weir_json_array(json, "workers");
-    for (int i = 0; i < job->total.n_workers; i++)
-        put_process(json, NULL, &job->total.workers[i]);
-    weir_json_end(json, ']');
-    weir_outside_json(json, &job->verdict);
-    weir_json_end(json, '}');
-}
+#define S struct weir_process_figures
+static const struct weir_field process[] = {
+    PLAIN("pid", pid),
+    WRITTEN_AT(put_shares, shares),
+    KNOWN("storage_bytes_per_s", storage_bytes_per_s),
+    KNOWN("cached_bytes_per_s_estimate", cached_bytes_per_s),
+    KNOWN("pss_bytes", pss_bytes),
+    KNOWN("threads", n_threads),
+    KNOWN("other_threads_cores", other_cores),
+    KNOWN("ready_threads", ready_threads),
+    KNOWN("dataset_files", n_files),
+    STRINGS("files", files, n_files),
+};
+static WEIR_FIELDS(process_fields, process);
+#undef S
+
+#define S struct top_job
+static const struct weir_field machine[] = {
+    PLAIN("cores", machine.cores),
+    PLAIN("online", machine.online),
+    POSITIVE("quota_cores", machine.quota_cores),
+    DERIVED_KNOWN("throttled", throttled),
+    PLAIN("job_cores", figures.job_cores),
+    PLAIN("others_cores", figures.others_cores),
+    PLAIN("other_jobs_cores", figures.other_jobs_cores),
+    PLAIN("steal_cores", figures.steal_cores),
+};
+static WEIR_FIELDS(machine_fields, machine);
+static const struct weir_field gpu[] = {
+    PLAIN("index", gpu),
+    PLAIN("name", gpu_now.name),
+    KNOWN("busy", figures.gpu_busy),
+    PLAIN("memory_used_bytes", gpu_now.memory_used_bytes),
+    PLAIN("memory_bytes", gpu_now.memory_bytes),
+    KNOWN("to_gpu_bytes_per_s", gpu_now.to_gpu_bytes_per_s),
+    KNOWN("from_gpu_bytes_per_s", gpu_now.from_gpu_bytes_per_s),
+};
+static WEIR_FIELDS(gpu_fields, gpu);
+static const struct weir_field pin[] = {
+    WRITTEN_AT(put_shares, total.pin),
+};
+static WEIR_FIELDS(pin_fields, pin);
+static const struct weir_field job[] = {
+    PLAIN("pid", job.pid),
+    PLAIN("command", job.command),
+    NAME("loader", job.weir, loader_name),
+    KNOWN("rank", job.rank),
+    KNOWN("world_size", job.world_size),
+    KNOWN("local_rank", job.local_rank),
+    PLAIN("ended", ended),
+    PLAIN("other_user", job.foreign),
+    PLAIN("seconds", total.seconds),
+    OBJECT("machine", machine_fields),
+    OBJECT_OR_NULL("gpu", gpu_fields, has_gpu),
+    MEMBER("main", process_fields, total.main),
+    PLAIN("other_thread", total.other_thread),
+    OBJECT_OR_NULL("pin_thread", pin_fields, total.has_pin),
+    PLAIN("workers_begun", total.workers_begun),
+    ARRAY("workers", process_fields, total.workers, total.n_workers),
+    WRITTEN_AT(put_verdict, verdict),
+};
+static WEIR_FIELDS(job_fields, job);
+#undef S
 
 void top_json(struct weir_json *json, const struct top *top)
 {
@@ -108,10 +109,7 @@ void top_json(struct weir_json *json, const struct top *top)
     weir_json_text(json, "type", "top");
     weir_json_array(json, "jobs");
     for (int i = 0; i < top->n_jobs; i++)
-        put_job(json, top->jobs[i]);
+        weir_fields_object(json, NULL, &job_fields, top->jobs[i]);
     weir_json_end(json, ']');
-    if (slowest >= 0)
-        weir_json_int(json, "slowest_rank", top->jobs[slowest]->job.rank);
-    else
-        weir_json_null(json, "slowest_rank");
+    weir_json_known(json, "slowest_rank", slowest >= 0 ? top->jobs[slowest]->job.rank : -1);
 }

@@ -1,4 +1,5 @@
 #include "pipeline/report/log_fields.h"
+#include "base/field_rows.h"
 #include "decoders/frame_kind.h"
 #include "pipeline/report/report_parts_priv.h"
 #include "prof/report/report_fields.h"
@@ -6,37 +7,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-#define PLAIN(key, member) WEIR_FIELD(S, key, member, 0)
-#define KNOWN(key, member) WEIR_FIELD(S, key, member, WEIR_FIELD_KNOWN)
 #define SMALL(key, member) WEIR_FIELD(S, key, member, WEIR_FIELD_SMALL)
-#define OBJECT(text, table)                                                                                            \
-    {                                                                                                                  \
-        .key = (text), .type = WEIR_FIELD_OBJECT, .inner = &(table)                                                    \
-    }
-#define OBJECT_IF(text, table, member)                                                                                 \
-    {                                                                                                                  \
-        .key = (text), .type = WEIR_FIELD_OBJECT, .inner = &(table), WEIR_FIELD_PRESENT(S, member)                     \
-    }
-/* A member that is a struct; the log has an object for it. */
-#define MEMBER(text, table, member)                                                                                    \
-    {                                                                                                                  \
-        .key = (text), .type = WEIR_FIELD_OBJECT, .inner = &(table), WEIR_FIELD_AT(S, member)                          \
-    }
-#define MEMBER_IF(text, table, member, there)                                                                          \
-    {                                                                                                                  \
-        .key = (text), .type = WEIR_FIELD_OBJECT, .inner = &(table), WEIR_FIELD_AT(S, member),                         \
-        WEIR_FIELD_PRESENT(S, member.there)                                                                            \
-    }
-#define ARRAY(text, table, member, length)                                                                             \
-    {                                                                                                                  \
-        .key = (text), .type = WEIR_FIELD_ARRAY, .inner = &(table), .offset = offsetof(S, member),                     \
-        .size = sizeof(((S *)0)->member[0]), .count = offsetof(S, length),                                             \
-        .max = sizeof(((S *)0)->member) / sizeof(((S *)0)->member[0])                                                  \
-    }
-#define DERIVED(text, function)                                                                                        \
-    {                                                                                                                  \
-        .key = (text), .type = WEIR_FIELD_DERIVED, .derived = (function)                                               \
-    }
 #define READS(text, member)                                                                                            \
     {                                                                                                                  \
         .key = (text), .type = WEIR_FIELD_NAME, .flags = WEIR_FIELD_OPTIONAL, WEIR_FIELD_AT(S, member),                \

@@ -1,8 +1,6 @@
 #include "prof/report/report_fields.h"
 
-#define PLAIN(key, member) WEIR_FIELD(S, key, member, 0)
-#define KNOWN(key, member) WEIR_FIELD(S, key, member, WEIR_FIELD_KNOWN)
-#define OMIT(key, member)  WEIR_FIELD(S, key, member, WEIR_FIELD_OMIT)
+#include "base/field_rows.h"
 
 static const char *kind_name(int kind)
 {

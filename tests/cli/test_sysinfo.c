@@ -76,7 +76,7 @@ Test(sysinfo, json_says_null_for_what_is_not_limited)
     struct weir_json json;
     weir_json_open(&json, out, false);
     weir_json_object(&json, NULL);
-    weir_sysinfo_json(&info, &json);
+    weir_fields_json(&json, &weir_sysinfo_fields, &info);
     weir_json_end(&json, '}');
     weir_json_close(&json);
     fclose(out);

@@ -1,0 +1,51 @@
+/* field_rows.h: short names for the rows of a field table. Included by .c files only; S is the struct's type. */
+#ifndef WEIR_BASE_FIELD_ROWS_H
+#define WEIR_BASE_FIELD_ROWS_H
+
+#include "base/fields.h"
+
+#include <limits.h>
+
+#define PLAIN(key, member)    WEIR_FIELD(S, key, member, 0)
+#define KNOWN(key, member)    WEIR_FIELD(S, key, member, WEIR_FIELD_KNOWN)
+#define POSITIVE(key, member) WEIR_FIELD(S, key, member, WEIR_FIELD_POSITIVE)
+#define OMIT(key, member)     WEIR_FIELD(S, key, member, WEIR_FIELD_OMIT)
+#define OPTIONAL(key, member) WEIR_FIELD(S, key, member, WEIR_FIELD_OPTIONAL)
+
+#define ROW_(...)                                                                                                      \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+#define IF_(there) WEIR_FIELD_PRESENT(S, there)
+/* Objects of members of S: always, only if a member is set, and null unless it is set. */
+#define OBJECT(text, table)           ROW_(.key = (text), .type = WEIR_FIELD_OBJECT, .inner = &(table))
+#define OBJECT_IF(text, table, there) ROW_(.key = (text), .type = WEIR_FIELD_OBJECT, .inner = &(table), IF_(there))
+#define OBJECT_OR_NULL(text, table, there)                                                                             \
+    ROW_(.key = (text), .type = WEIR_FIELD_OBJECT, .inner = &(table), .flags = WEIR_FIELD_NULL, IF_(there))
+/* A member that is a struct, as an object. `there` is one of its members. */
+#define MEMBER(text, table, member)                                                                                    \
+    ROW_(.key = (text), .type = WEIR_FIELD_OBJECT, .inner = &(table), WEIR_FIELD_AT(S, member))
+#define MEMBER_IF(text, table, member, there)                                                                          \
+    ROW_(.key = (text), .type = WEIR_FIELD_OBJECT, .inner = &(table), WEIR_FIELD_AT(S, member), IF_(member.there))
+/* Arrays of structs, and of strings (a char[][N]). `length` is an int; in POINTER_..., the member is a pointer. */
+#define COUNTED_(text, member, length)                                                                                 \
+    .key = (text), .offset = offsetof(S, member), .size = sizeof(((S *)0)->member[0]), .count = offsetof(S, length)
+#define MAX_(member) .max = sizeof(((S *)0)->member) / sizeof(((S *)0)->member[0])
+#define POINTER_ANY_ .flags = WEIR_FIELD_OWNED, .max = INT_MAX
+#define ARRAY(text, table, member, length)                                                                             \
+    ROW_(COUNTED_(text, member, length), .type = WEIR_FIELD_ARRAY, .inner = &(table), MAX_(member))
+#define POINTER_ARRAY(text, table, member, length)                                                                     \
+    ROW_(COUNTED_(text, member, length), .type = WEIR_FIELD_ARRAY, .inner = &(table), POINTER_ANY_)
+#define STRINGS(text, member, length) ROW_(COUNTED_(text, member, length), .type = WEIR_FIELD_STRINGS, MAX_(member))
+#define POINTER_STRINGS(text, member, length)                                                                          \
+    ROW_(COUNTED_(text, member, length), .type = WEIR_FIELD_STRINGS, POINTER_ANY_)
+/* An enum or bool by its name, a number that a function computes from S, and members that a function writes from a
+ * member. */
+#define NAME(text, member, f) ROW_(.key = (text), .type = WEIR_FIELD_NAME, WEIR_FIELD_AT(S, member), .name = (f))
+#define DERIVED(text, f)      ROW_(.key = (text), .type = WEIR_FIELD_DERIVED, .derived = (f))
+#define DERIVED_KNOWN(text, f)                                                                                         \
+    ROW_(.key = (text), .type = WEIR_FIELD_DERIVED, .flags = WEIR_FIELD_KNOWN, .derived = (f))
+#define WRITTEN(f)            ROW_(.type = WEIR_FIELD_WRITTEN, .write = (f))
+#define WRITTEN_AT(f, member) ROW_(.type = WEIR_FIELD_WRITTEN, .write = (f), .offset = offsetof(S, member))
+
+#endif
