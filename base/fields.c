@@ -2,7 +2,6 @@
 
 #include "base/text.h"
 
-#include <limits.h>
 #include <string.h>
 
 enum { SHOWN_MAX = 1024 };
@@ -72,13 +71,12 @@ static void write_strings(struct weir_json *json, const struct weir_field *field
 {
     const char *at = (const char *)object + field->offset;
     const char *const *strings = NULL;
-    int n = INT_MAX;
+    int n;
     if (field->flags & WEIR_FIELD_OWNED)
         memcpy(&strings, at, sizeof strings);
-    if (field->max > 0)
-        memcpy(&n, (const char *)object + field->count, sizeof n);
+    memcpy(&n, (const char *)object + field->count, sizeof n);
     weir_json_array(json, field->key);
-    for (int i = 0; i < n && (field->max == 0 ? strings && strings[i] : i < field->max); i++)
+    for (int i = 0; i < n && i < field->max; i++)
         weir_json_text(json, NULL, strings ? strings[i] : at + (size_t)i * field->size);
     weir_json_end(json, ']');
 }
@@ -139,10 +137,8 @@ static void write_field(struct weir_json *json, const struct weir_field *field, 
         field->write(json, at);
         break;
     case WEIR_FIELD_OBJECT:
-        if (present)
-            weir_fields_object(json, field->key, field->inner, at);
-        else if (field->flags & WEIR_FIELD_NULL)
-            weir_json_null(json, field->key);
+        if (present || field->flags & WEIR_FIELD_NULL)
+            weir_fields_object(json, field->key, field->inner, present ? at : NULL);
         break;
     case WEIR_FIELD_GROUP:
         if (present)
@@ -162,7 +158,20 @@ void weir_fields_json(struct weir_json *json, const struct weir_fields *fields, 
 
 void weir_fields_object(struct weir_json *json, const char *key, const struct weir_fields *fields, const void *object)
 {
+    if (!object) {
+        weir_json_null(json, key);
+        return;
+    }
     weir_json_object(json, key);
     weir_fields_json(json, fields, object);
     weir_json_end(json, '}');
+}
+
+void weir_fields_array(struct weir_json *json, const char *key, const struct weir_fields *fields, const void *elements,
+                       int n, size_t size)
+{
+    weir_json_array(json, key);
+    for (int i = 0; i < n; i++)
+        weir_fields_object(json, NULL, fields, (const char *)elements + (size_t)i * size);
+    weir_json_end(json, ']');
 }

@@ -17,7 +17,7 @@ enum weir_field_type {
     WEIR_FIELD_BOOL,
     WEIR_FIELD_TEXT,    /* char[size] */
     WEIR_FIELD_STRING,  /* const char *; NULL is null in JSON; not read */
-    WEIR_FIELD_STRINGS, /* char[max][size] or, with OWNED, char **, up to NULL if max is 0; not read */
+    WEIR_FIELD_STRINGS, /* char[max][size] or, with OWNED, char **; not read */
     WEIR_FIELD_NAME,    /* an enum or bool, written as the string name(value); values are below names */
     WEIR_FIELD_DERIVED, /* computed when written; not read */
     WEIR_FIELD_WRITTEN, /* members that a function writes; not read */
@@ -88,8 +88,11 @@ struct weir_fields {
 bool weir_field_is_set(const void *object, size_t offset, size_t size);
 /* Returns the value of a NAME field. */
 int weir_field_name_value(const struct weir_field *field, const void *object);
-/* Writes the struct's members into the open object, or as an object with this key. */
+/* Write the struct's members into the open object, or as an object with this key (a NULL object is null), and n structs
+ * of this size as an array. */
 void weir_fields_json(struct weir_json *json, const struct weir_fields *fields, const void *object);
 void weir_fields_object(struct weir_json *json, const char *key, const struct weir_fields *fields, const void *object);
+void weir_fields_array(struct weir_json *json, const char *key, const struct weir_fields *fields, const void *elements,
+                       int n, size_t size);
 
 #endif

@@ -241,10 +241,7 @@ static void print_json(const struct weir_sysinfo *info, const struct findings *f
                  device->present ? NULL : device->text);
     }
     weir_json_end(&json, ']');
-    weir_json_array(&json, "gpus");
-    for (int i = 0; i < findings->gpu.n && i < WEIR_GPU_FACTS_MAX; i++)
-        weir_fields_object(&json, NULL, &weir_gpu_fields, &findings->gpu.gpus[i]);
-    weir_json_end(&json, ']');
+    weir_fields_array(&json, "gpus", &weir_gpu_fields, findings->gpu.gpus, findings->gpu.n, sizeof *findings->gpu.gpus);
     for (int i = 0; i < N_REGISTRIES; i++)
         json_registry(&json, &registries[i]);
     weir_cli_json_close(&json);

@@ -1,25 +1,85 @@
+#include "base/field_rows.h"
 #include "cli/bench/bench_print.h"
 #include "cli/sysinfo.h"
+#include "prof/report/report_fields.h"
 #include "weir/base.h"
 
 #include <string.h>
 
-static void interval(struct weir_json *json, const char *key, const struct weir_interval *i)
+#define S struct weir_interval
+static const struct weir_field interval[] = {
+    PLAIN("n", n),
+    PLAIN("median", median),
+    PLAIN("low", low),
+    PLAIN("high", high),
+    PLAIN("least", least),
+    PLAIN("most", most),
+    PLAIN("probability", probability),
+};
+static WEIR_FIELDS(interval_fields, interval);
+#undef S
+
+static const char *reads_name(int reads)
 {
-    if (i->n == 0) {
-        weir_json_null(json, key);
-        return;
-    }
-    weir_json_object(json, key);
-    weir_json_int(json, "n", i->n);
-    weir_json_double(json, "median", i->median);
-    weir_json_double(json, "low", i->low);
-    weir_json_double(json, "high", i->high);
-    weir_json_double(json, "least", i->least);
-    weir_json_double(json, "most", i->most);
-    weir_json_double(json, "probability", i->probability);
-    weir_json_end(json, '}');
+    return weir_report_reads_name((enum weir_reads)reads);
 }
+
+static double round_from_0(const void *trial)
+{
+    return ((const struct weir_trial *)trial)->round - 1;
+}
+
+#define S struct weir_trial
+static const struct weir_field used[] = {
+    KNOWN("num_workers", used.workers),
+    KNOWN("prefetch", used.prefetch),
+    OPTIONAL("io", used.io),
+    OPTIONAL("decoder", used.decoder),
+};
+static WEIR_FIELDS(used_fields, used);
+static const struct weir_field turn[] = {
+    DERIVED("round", round_from_0),
+    PLAIN("seconds", measured.seconds),
+    PLAIN("images", measured.images),
+    PLAIN("images_per_s", measured.images_per_s),
+    PLAIN("cpu_s", cpu_s),
+    NAME("reads", measured.reads, reads_name),
+};
+static WEIR_FIELDS(turn_fields, turn);
+#undef S
+
+#define S struct weir_candidate_settings
+static const struct weir_field settings[] = {
+    PLAIN("num_workers", num_workers), PLAIN("prefetch", prefetch), PLAIN("batch_size", batch_size), PLAIN("io", io),
+    PLAIN("decoder", decoder),         PLAIN("device", device),
+};
+static WEIR_FIELDS(settings_fields, settings);
+#undef S
+
+static const char *end_name(int end)
+{
+    static const char *const ends[] = {"converged", "rounds", "time", "interrupted"};
+    return ends[end];
+}
+
+#define S struct bench_rounds
+static const struct weir_field rounds[] = {
+    NAME("end", end, end_name),
+    PLAIN("rounds", rounds),
+    PLAIN("not_converged", not_converged),
+};
+static WEIR_FIELDS(rounds_fields, rounds);
+#undef S
+
+#define S struct weir_grid_format
+static const struct weir_field format[] = {
+    PLAIN("name", name),
+    PLAIN("path", path),
+    PLAIN("size_bytes", bytes),
+    PLAIN("bytes_per_frame", bytes_each),
+};
+static WEIR_FIELDS(format_fields, format);
+#undef S
 
 static void figures(struct weir_json *json, const struct weir_candidate *candidate)
 {
@@ -40,7 +100,7 @@ static void figures(struct weir_json *json, const struct weir_candidate *candida
     struct weir_interval found;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         weir_candidate_interval(candidate, all[i].figure, &found);
-        interval(json, all[i].name, &found);
+        weir_fields_object(json, all[i].name, &interval_fields, found.n ? &found : NULL);
     }
 }
 
@@ -50,74 +110,22 @@ static void ratio(struct weir_json *json, const char *key, const struct weir_can
     struct weir_interval found = {.n = 0};
     if (other)
         weir_candidate_ratio(candidate, other, 1, &found);
-    interval(json, key, &found);
+    weir_fields_object(json, key, &interval_fields, found.n ? &found : NULL);
     *tie = weir_relation_is_tie(weir_relation_of(&found));
 }
 
-static void stages(struct weir_json *json, const struct weir_trial *trial)
+static void command_json(struct weir_json *json, char *const *argv)
 {
-    weir_json_array(json, "stages");
-    for (int i = 0; trial && i < trial->n_stages; i++) {
-        const struct weir_report_row *stage = &trial->stages[i];
-        weir_json_object(json, NULL);
-        weir_json_text(json, "name", stage->name);
-        weir_json_text(json, "kind", weir_stage_kind_name(stage->kind));
-        weir_json_text(json, "side", weir_report_side_name(stage->side));
-        weir_json_double(json, "count", (double)stage->count);
-        weir_json_double(json, "total_s", stage->total_s);
-        weir_json_double(json, "self_s", stage->self_s);
-        weir_json_double(json, "mean_s", stage->mean_s);
-        weir_json_double(json, "p99_s", stage->p99_s);
-        weir_json_known(json, "share", stage->share);
-        weir_json_end(json, '}');
-    }
+    weir_json_array(json, "command");
+    for (; argv && *argv; argv++)
+        weir_json_text(json, NULL, *argv);
     weir_json_end(json, ']');
-    double part;
-    const struct weir_report_row *bound = trial ? weir_trial_bound(trial, &part) : NULL;
-    weir_json_text(json, "bound_by", bound ? bound->name : NULL);
-    weir_json_known(json, "bound_part", bound ? part : -1);
-}
-
-/* Writes every trial, so that readers can compute other statistics. */
-static void trials(struct weir_json *json, const struct weir_candidate *candidate)
-{
-    weir_json_array(json, "turns");
-    for (int i = 0; i < candidate->n_trials; i++) {
-        const struct weir_trial *trial = &candidate->trials[i];
-        weir_json_object(json, NULL);
-        weir_json_int(json, "round", trial->round - 1);
-        weir_json_double(json, "seconds", trial->measured.seconds);
-        weir_json_uint(json, "images", trial->measured.images);
-        weir_json_double(json, "images_per_s", trial->measured.images_per_s);
-        weir_json_double(json, "cpu_s", trial->cpu_s);
-        weir_json_text(json, "reads", weir_report_reads_name(trial->measured.reads));
-        weir_json_end(json, '}');
-    }
-    weir_json_end(json, ']');
-}
-
-static void settings(struct weir_json *json, const struct weir_candidate *candidate, const struct weir_trial *trial)
-{
-    const struct weir_candidate_settings *s = &candidate->settings;
-    weir_json_object(json, "settings");
-    weir_json_text(json, "num_workers", s->num_workers);
-    weir_json_text(json, "prefetch", s->prefetch);
-    weir_json_text(json, "batch_size", s->batch_size);
-    weir_json_text(json, "io", s->io);
-    weir_json_text(json, "decoder", s->decoder);
-    weir_json_text(json, "device", s->device);
-    weir_json_end(json, '}');
-    weir_json_object(json, "used");
-    weir_json_known(json, "num_workers", trial ? trial->used.workers : -1);
-    weir_json_known(json, "prefetch", trial ? trial->used.prefetch : -1);
-    weir_json_text(json, "io", trial ? trial->used.io : NULL);
-    weir_json_text(json, "decoder", trial ? trial->used.decoder : NULL);
-    weir_json_end(json, '}');
 }
 
 static void candidate_json(struct weir_json *json, const struct weir_grid *grid, const struct weir_candidate *candidate)
 {
-    const struct weir_trial *trial = weir_candidate_typical(candidate);
+    static const struct weir_trial none = {.used = {.workers = -1, .prefetch = -1}};
+    const struct weir_trial *typical = weir_candidate_typical(candidate), *trial = typical ? typical : &none;
     const struct weir_candidate *reference = bench_reference(grid, candidate->cold);
     struct weir_interval images;
     bool tie, ignored;
@@ -125,11 +133,9 @@ static void candidate_json(struct weir_json *json, const struct weir_grid *grid,
     weir_json_object(json, NULL);
     weir_json_text(json, "format", grid->formats[candidate->format].name);
     weir_json_text(json, "cache", candidate->limit ? "memory" : candidate->cold ? "cold" : "warm");
-    settings(json, candidate, trial);
-    weir_json_array(json, "command");
-    for (char **arg = candidate->argv; *arg; arg++)
-        weir_json_text(json, NULL, *arg);
-    weir_json_end(json, ']');
+    weir_fields_object(json, "settings", &settings_fields, &candidate->settings);
+    weir_fields_object(json, "used", &used_fields, trial);
+    command_json(json, candidate->argv);
     weir_json_text(json, "error", *candidate->why ? candidate->why : NULL);
     weir_json_bool(json, "converged", weir_interval_converged(&images, WEIR_CLOSE));
     figures(json, candidate);
@@ -137,35 +143,14 @@ static void candidate_json(struct weir_json *json, const struct weir_grid *grid,
     weir_json_bool(json, "tie", tie);
     ratio(json, "limit_fraction", candidate,
           candidate->limit_candidate >= 0 ? &grid->candidates[candidate->limit_candidate] : NULL, &ignored);
-    stages(json, trial);
-    trials(json, candidate);
+    weir_fields_array(json, "stages", &weir_row_fields, trial->stages, trial->n_stages, sizeof *trial->stages);
+    double part = -1;
+    const struct weir_report_row *bound = typical ? weir_trial_bound(typical, &part) : NULL;
+    weir_json_text(json, "bound_by", bound ? bound->name : NULL);
+    weir_json_known(json, "bound_part", bound ? part : -1);
+    /* Every trial, so that readers can compute other statistics. */
+    weir_fields_array(json, "turns", &turn_fields, candidate->trials, candidate->n_trials, sizeof *candidate->trials);
     weir_json_end(json, '}');
-}
-
-static void rounds_json(struct weir_json *json, const char *key, const struct bench_rounds *rounds)
-{
-    static const char *const ends[] = {"converged", "rounds", "time", "interrupted"};
-    weir_json_object(json, key);
-    weir_json_text(json, "end", ends[rounds->end]);
-    weir_json_int(json, "rounds", rounds->rounds);
-    weir_json_int(json, "not_converged", rounds->not_converged);
-    weir_json_end(json, '}');
-}
-
-static void formats_json(struct weir_json *json, const struct bench_results *results)
-{
-    const struct weir_grid *grid = results->grid;
-    weir_json_array(json, "formats");
-    for (int f = 0; f < grid->n_formats; f++) {
-        weir_json_object(json, NULL);
-        weir_json_text(json, "name", grid->formats[f].name);
-        weir_json_text(json, "path", grid->formats[f].path);
-        weir_json_uint(json, "size_bytes", grid->formats[f].bytes);
-        weir_json_double(json, "bytes_per_frame", grid->formats[f].bytes_each);
-        weir_json_end(json, '}');
-    }
-    weir_json_end(json, ']');
-    weir_json_text(json, "left_out", results->setup->left_out);
 }
 
 static void advice_json(struct weir_json *json, const struct weir_advice *advice)
@@ -173,10 +158,7 @@ static void advice_json(struct weir_json *json, const struct weir_advice *advice
     weir_json_object(json, "advice");
     weir_json_text(json, "format", advice->format);
     weir_json_text(json, "next", advice->next);
-    weir_json_array(json, "command");
-    for (char **arg = advice->best ? advice->best->argv : NULL; arg && *arg; arg++)
-        weir_json_text(json, NULL, *arg);
-    weir_json_end(json, ']');
+    command_json(json, advice->best ? advice->best->argv : NULL);
     weir_json_end(json, '}');
 }
 
@@ -205,9 +187,11 @@ void bench_print_json(const struct bench_results *results, const struct weir_com
     weir_json_text(&json, "data", results->setup->data);
     weir_options_json(command, results->setup->options, &json);
     weir_json_end(&json, '}');
-    formats_json(&json, results);
-    rounds_json(&json, "warm", &results->warm);
-    rounds_json(&json, "cold", &results->cold);
+    weir_fields_array(&json, "formats", &format_fields, results->grid->formats, results->grid->n_formats,
+                      sizeof *results->grid->formats);
+    weir_json_text(&json, "left_out", results->setup->left_out);
+    weir_fields_object(&json, "warm", &rounds_fields, &results->warm);
+    weir_fields_object(&json, "cold", &rounds_fields, &results->cold);
     weir_json_double(&json, "took_s", results->took_s);
     weir_json_array(&json, "cells");
     for (int i = 0; i < results->grid->n; i++)
