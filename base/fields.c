@@ -32,7 +32,7 @@ static void write_text(struct weir_json *json, const struct weir_field *field, c
         weir_text_printable(shown);
         text = shown;
     }
-    weir_json_text(json, field->key, field->flags & WEIR_FIELD_OPTIONAL && !*text ? NULL : text);
+    weir_json_text(json, field->key, field->flags & WEIR_FIELD_OPTIONAL && text && !*text ? NULL : text);
 }
 
 /* Writes null and returns true if the number is unknown. */
@@ -122,7 +122,7 @@ static void write_field(struct weir_json *json, const struct weir_field *field, 
         write_text(json, field, at);
         break;
     case WEIR_FIELD_STRING:
-        weir_json_text(json, field->key, *(const char *const *)value);
+        write_text(json, field, *(const char *const *)value);
         break;
     case WEIR_FIELD_STRINGS:
         write_strings(json, field, object);

@@ -1,4 +1,5 @@
 #include "analyze/ranks/rank_record.h"
+#include "base/field_rows.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/run/run_session.h"
@@ -72,28 +73,6 @@ void weir_run_head_machine(struct weir_report_machine *machine, const struct wei
     weir_loader_facts(loader, &facts);
     machine->part = facts.cores;
     weir_report_machine_print(stderr, machine);
-}
-
-static void place_json(struct weir_json *json, const struct weir_loader_facts *facts, const struct weir_ranks *ranks)
-{
-    struct weir_rank_status here;
-    weir_rank_status_here(&here, ranks->rank, ranks->world_size);
-    weir_json_text(json, "host", here.host);
-    weir_json_int(json, "pid", here.pid);
-    weir_json_int(json, "rank", ranks->rank);
-    weir_json_int(json, "world_size", ranks->world_size);
-    weir_json_int(json, "local_rank", ranks->local_rank);
-    weir_json_int(json, "local_world_size", ranks->local_size);
-    weir_json_int(json, "cores", facts->cores);
-    if (ranks->local_cores > 0)
-        weir_json_int(json, "local_cores", ranks->local_cores);
-    if (facts->device < 0)
-        return;
-    weir_json_object(json, "gpu");
-    weir_json_int(json, "number", facts->device);
-    weir_json_text(json, "name", facts->gpu);
-    weir_json_uint(json, "memory_bytes", facts->gpu_bytes);
-    weir_json_end(json, '}');
 }
 
 static void print_camera(FILE *out, const char *name, const struct weir_loader_facts *facts, int c)
@@ -193,26 +172,6 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
         head->consumer->head(head->consumer->user);
 }
 
-static void write_reading(struct weir_json *json, const struct weir_loader_facts *facts, bool cold)
-{
-    weir_json_object(json, "io");
-    weir_json_text(json, "requested", facts->io_requested);
-    weir_json_text(json, "used", facts->io_used);
-    weir_json_text(json, "why", *facts->io_why ? facts->io_why : NULL);
-    weir_json_int(json, "depth", facts->io_depth);
-    weir_json_uint(json, "pool_bytes", facts->io_pool_bytes);
-    weir_json_text(json, "features", *facts->io_features ? facts->io_features : NULL);
-    if (facts->io_cached < 0)
-        weir_json_null(json, "page_cache_fraction");
-    else
-        weir_json_double(json, "page_cache_fraction", facts->io_cached);
-    if (cold)
-        weir_json_double(json, "cold_stayed_fraction", facts->cold_stayed);
-    else
-        weir_json_null(json, "cold_stayed_fraction");
-    weir_json_end(json, '}');
-}
-
 static void write_versions(struct weir_json *json)
 {
     char text[256];
@@ -229,25 +188,71 @@ static void write_versions(struct weir_json *json)
     weir_json_end(json, '}');
 }
 
-/* Writes the resolved values of automatic settings. */
+/* The resolved values of automatic settings, and where the run is. */
+struct used {
+    struct weir_loader_facts facts;
+    struct weir_ranks ranks;
+    struct weir_rank_status here;
+    int episodes;
+};
+
+#define S struct used
+static const struct weir_field launched[] = {
+    PLAIN("local_cores", ranks.local_cores),
+};
+static WEIR_FIELDS(launched_fields, launched);
+static const struct weir_field gpu[] = {
+    PLAIN("number", facts.device),
+    PLAIN("name", facts.gpu),
+    PLAIN("memory_bytes", facts.gpu_bytes),
+};
+static WEIR_FIELDS(gpu_fields, gpu);
+static const struct weir_field io[] = {
+    PLAIN("requested", facts.io_requested),
+    PLAIN("used", facts.io_used),
+    OPTIONAL("why", facts.io_why),
+    PLAIN("depth", facts.io_depth),
+    PLAIN("pool_bytes", facts.io_pool_bytes),
+    OPTIONAL("features", facts.io_features),
+    KNOWN("page_cache_fraction", facts.io_cached),
+    KNOWN("cold_stayed_fraction", facts.cold_stayed),
+};
+static WEIR_FIELDS(io_fields, io);
+static const struct weir_field used[] = {
+    PLAIN("num_workers", facts.workers),
+    PLAIN("prefetch", facts.prefetch),
+    PLAIN("slots", facts.slots),
+    PLAIN("slot_bytes", facts.slot_bytes),
+    PLAIN("decode_cache_bytes", facts.cache_mapped_bytes),
+    PLAIN("index_bytes", facts.index_bytes),
+    PLAIN("largest_extent_bytes", facts.extent_max),
+    PLAIN("episodes", episodes),
+    PLAIN("images_per_sample", facts.images_per_sample),
+    PLAIN("host", here.host),
+    PLAIN("pid", here.pid),
+    PLAIN("rank", ranks.rank),
+    PLAIN("world_size", ranks.world_size),
+    PLAIN("local_rank", ranks.local_rank),
+    PLAIN("local_world_size", ranks.local_size),
+    PLAIN("cores", facts.cores),
+    {.type = WEIR_FIELD_GROUP, .inner = &launched_fields, WEIR_FIELD_PRESENT(S, ranks.local_cores)},
+    OBJECT_IF("gpu", gpu_fields, facts.gpu),
+    PLAIN("decoder", facts.decoder_used),
+    PLAIN("decoder_why", facts.decoder_why),
+    OBJECT("io", io_fields),
+};
+static WEIR_FIELDS(used_fields, used);
+#undef S
+
 static void write_used(struct weir_json *json, const struct weir_run_head *head, const struct weir_loader *loader)
 {
-    struct weir_loader_facts facts;
-    weir_loader_facts(loader, &facts);
+    struct used values = {.ranks = *head->ranks, .episodes = weir_dataset_episodes(weir_loader_dataset(loader))};
+    weir_loader_facts(loader, &values.facts);
+    weir_rank_status_here(&values.here, values.ranks.rank, values.ranks.world_size);
+    if (!head->options->loader.cold)
+        values.facts.cold_stayed = -1;
     weir_json_object(json, "used");
-    weir_json_int(json, "num_workers", facts.workers);
-    weir_json_int(json, "prefetch", facts.prefetch);
-    weir_json_int(json, "slots", facts.slots);
-    weir_json_uint(json, "slot_bytes", facts.slot_bytes);
-    weir_json_uint(json, "decode_cache_bytes", facts.cache_mapped_bytes);
-    weir_json_uint(json, "index_bytes", facts.index_bytes);
-    weir_json_uint(json, "largest_extent_bytes", facts.extent_max);
-    weir_json_int(json, "episodes", weir_dataset_episodes(weir_loader_dataset(loader)));
-    weir_json_int(json, "images_per_sample", facts.images_per_sample);
-    place_json(json, &facts, head->ranks);
-    weir_json_text(json, "decoder", facts.decoder_used);
-    weir_json_text(json, "decoder_why", facts.decoder_why);
-    write_reading(json, &facts, head->options->loader.cold);
+    weir_fields_json(json, &used_fields, &values);
     if (head->consumer)
         head->consumer->json(head->consumer->user, json);
     weir_json_end(json, '}');
