@@ -1,3 +1,4 @@
+#include "base/field_rows.h"
 #include "base/grow.h"
 #include "base/numbers.h"
 #include "base/shortage.h"
@@ -42,7 +43,7 @@ struct lengths {
     int episodes, min, max, differ; /* differ: number of episodes whose length differs from the median */
     double median;
     int n_named; /* entries in named: the episodes whose lengths differ most from the median */
-    struct {
+    struct odd_length {
         char *episode;
         int steps;
     } named[NAMED_MAX];
@@ -59,29 +60,21 @@ struct verification {
 
 /* ---- findings ---- */
 
-static void known(struct weir_json *json, const char *key, int value)
+static void put_kind(struct weir_json *json, const void *kind)
 {
-    if (value >= 0)
-        weir_json_int(json, key, value);
-    else
-        weir_json_null(json, key);
+    enum weir_finding_kind found = *(const enum weir_finding_kind *)kind;
+    weir_json_text(json, "kind", weir_finding_name(found));
+    weir_json_bool(json, "unreadable", weir_finding_class(found) == WEIR_FINDING_UNREADABLE);
+    weir_json_bool(json, "wrong", weir_finding_class(found) == WEIR_FINDING_WRONG);
 }
 
-static void json_finding(struct weir_json *json, const struct weir_finding *finding)
-{
-    weir_json_object(json, NULL);
-    weir_json_text(json, "kind", weir_finding_name(finding->kind));
-    weir_json_bool(json, "unreadable", weir_finding_class(finding->kind) == WEIR_FINDING_UNREADABLE);
-    weir_json_bool(json, "wrong", weir_finding_class(finding->kind) == WEIR_FINDING_WRONG);
-    weir_json_text(json, "file", finding->file);
-    weir_json_text(json, "dataset", finding->dataset);
-    known(json, "t", finding->t);
-    weir_json_int(json, "frames", finding->frames);
-    known(json, "dimension", finding->dimension);
-    weir_json_int(json, "dimensions", finding->dimensions);
-    weir_json_text(json, "text", finding->text);
-    weir_json_end(json, '}');
-}
+#define S struct weir_finding
+static const struct weir_field finding_rows[] = {
+    WRITTEN_AT(put_kind, kind), PLAIN("file", file),           PLAIN("dataset", dataset),       KNOWN("t", t),
+    PLAIN("frames", frames),    KNOWN("dimension", dimension), PLAIN("dimensions", dimensions), PLAIN("text", text),
+};
+static WEIR_FIELDS(finding_fields, finding_rows);
+#undef S
 
 static void found(void *user, const struct weir_finding *finding)
 {
@@ -89,7 +82,7 @@ static void found(void *user, const struct weir_finding *finding)
     struct weir_wrap wrap;
     weir_progress_clear();
     if (v->json) {
-        json_finding(v->json, finding);
+        weir_fields_object(v->json, NULL, &finding_fields, finding);
         return;
     }
     FILE *out = weir_wrap_open(&wrap, stdout, 2, NULL);
@@ -198,27 +191,30 @@ static void print_lengths(FILE *out, const struct lengths *lengths, bool several
     fprintf(out, "\n");
 }
 
-static void json_lengths(struct weir_json *json, const struct lengths *lengths)
-{
-    weir_json_object(json, NULL);
-    weir_json_text(json, "path", lengths->path);
-    weir_json_int(json, "episodes", lengths->episodes);
-    weir_json_object(json, "lengths");
-    weir_json_int(json, "min", lengths->min);
-    weir_json_double(json, "median", lengths->median);
-    weir_json_int(json, "max", lengths->max);
-    weir_json_int(json, "differ", lengths->differ);
-    weir_json_array(json, "odd");
-    for (int i = 0; i < lengths->n_named; i++) {
-        weir_json_object(json, NULL);
-        weir_json_text(json, "episode", lengths->named[i].episode);
-        weir_json_int(json, "steps", lengths->named[i].steps);
-        weir_json_end(json, '}');
-    }
-    weir_json_end(json, ']');
-    weir_json_end(json, '}');
-    weir_json_end(json, '}');
-}
+#define S struct odd_length
+static const struct weir_field odd_rows[] = {
+    PLAIN("episode", episode),
+    PLAIN("steps", steps),
+};
+static WEIR_FIELDS(odd_fields, odd_rows);
+#undef S
+
+#define S struct lengths
+static const struct weir_field length_rows[] = {
+    PLAIN("min", min),
+    PLAIN("median", median),
+    PLAIN("max", max),
+    PLAIN("differ", differ),
+    ARRAY("odd", odd_fields, named, n_named),
+};
+static WEIR_FIELDS(length_fields, length_rows);
+static const struct weir_field dataset_rows[] = {
+    PLAIN("path", path),
+    PLAIN("episodes", episodes),
+    OBJECT("lengths", length_fields),
+};
+static WEIR_FIELDS(dataset_fields, dataset_rows);
+#undef S
 
 /* ---- the summary ---- */
 
@@ -274,10 +270,7 @@ static void json_summary(const struct verification *v, double seconds)
 {
     const struct weir_verify_totals *totals = &v->totals;
     struct weir_json *json = v->json;
-    weir_json_array(json, "datasets");
-    for (int i = 0; i < v->n; i++)
-        json_lengths(json, &v->datasets[i]);
-    weir_json_end(json, ']');
+    weir_fields_array(json, "datasets", &dataset_fields, v->datasets, v->n, sizeof *v->datasets);
     weir_json_bool(json, "fast", v->options->fast);
     weir_json_uint(json, "episodes", totals->episodes);
     weir_json_uint(json, "frames", totals->frames);
