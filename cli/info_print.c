@@ -1,4 +1,5 @@
 #include "cli/info_print.h"
+#include "base/field_rows.h"
 #include "base/numbers.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -16,24 +17,40 @@ static const double AMPLIFICATION_MAX = 4;
 /* ---- facts ---- */
 
 struct camera_facts {
+    const struct weir_dataset *dataset;
+    int camera; /* its number in the dataset */
+    const char *name;
+    const char *codec; /* name of the frame kind; for encoded colour images, the kind of the first readable frame */
     struct weir_camera_probe probe;
-    uint64_t frames, by_library;
+    uint64_t frames;
     uint64_t measured, bytes_min, bytes_max; /* number of frames with known size; their smallest and largest size */
     double bytes_mean;
-    struct weir_frame_cost cost; /* total cost of reading every frame separately */
-    double fetch_s;              /* measured seconds to load a frame; 0 if it is as fast as any other */
+    struct weir_frame_cost cost;       /* total cost of reading every frame separately */
+    double read_ratio, inflated_ratio; /* bytes that are then read and inflated, over the frames' own bytes */
+    bool is_amplified;                 /* a ratio is above AMPLIFICATION_MAX */
+    double fetch_s;                    /* measured seconds to load a frame; 0 if it is as fast as any other */
+    double epoch_s;                    /* the same for all frames */
 };
 
 struct state_facts {
+    const char *key;
+    uint64_t steps;
     int dim;
     double *mean, *std;
 };
 
 struct facts {
     const struct weir_dataset *dataset;
-    int *lengths; /* sorted episode lengths */
-    uint64_t steps, files_bytes;
+    int episodes, length_min, length_max;
+    double length_median;
+    uint64_t steps, files_bytes, index_bytes;
+    int n_cameras;
     struct camera_facts cameras[WEIR_CAMERAS_MAX];
+    const char *color;
+    uint64_t frames;                    /* of all cameras */
+    double extent_share, library_share; /* of the frames: read by extents, and through the HDF5 library */
+    int ragged;                         /* episodes that are cut to their shortest part */
+    uint64_t rows_cut;                  /* rows of their longest parts that are left out */
     struct state_facts qpos, actions;
     char unturned[512]; /* line of weir_probe_unturned; may be empty */
 };
@@ -79,6 +96,7 @@ static int measure_bytes(struct weir_dataset *dataset, int camera, struct camera
 static int state(const struct weir_dataset *dataset, bool actions, struct state_facts *facts)
 {
     int n = weir_dataset_episodes(dataset);
+    facts->key = actions ? weir_dataset_action_key(dataset, 0) : weir_dataset_qpos_key(dataset, 0);
     facts->dim = actions ? weir_dataset_action_dim(dataset) : weir_dataset_qpos_dim(dataset);
     facts->mean = malloc(sizeof *facts->mean * (size_t)facts->dim);
     facts->std = malloc(sizeof *facts->std * (size_t)facts->dim);
@@ -98,61 +116,84 @@ static double amplification(const struct weir_frame_cost *cost, uint64_t bytes)
     return cost->stored ? (double)bytes / (double)cost->stored : 1;
 }
 
-static bool is_amplified(const struct camera_facts *camera)
+static int gather_camera(struct weir_dataset *dataset, int c, const struct weir_camera_probe *probe,
+                         struct camera_facts *camera, struct weir_err *err)
 {
-    return amplification(&camera->cost, camera->cost.unpacked) > AMPLIFICATION_MAX ||
-           amplification(&camera->cost, camera->cost.read) > AMPLIFICATION_MAX;
+    struct weir_video_facts video;
+    *camera = (struct camera_facts){
+        .dataset = dataset,
+        .camera = c,
+        .name = weir_dataset_camera(dataset, c)->name,
+        .codec = weir_frame_kind_name(weir_frame_is_depth(probe->kind) ? probe->kind : weir_probe_kind(probe)),
+        .probe = *probe};
+    int rc = measure_bytes(dataset, c, camera, err);
+    camera->read_ratio = amplification(&camera->cost, camera->cost.read);
+    camera->inflated_ratio = amplification(&camera->cost, camera->cost.unpacked);
+    camera->is_amplified = camera->inflated_ratio > AMPLIFICATION_MAX || camera->read_ratio > AMPLIFICATION_MAX;
+    if (rc == 0 && (camera->is_amplified || weir_dataset_video_facts(dataset, c, &video)))
+        rc = weir_probe_fetch_s(dataset, c, 15, &camera->fetch_s, err);
+    camera->epoch_s = camera->fetch_s * (double)camera->frames;
+    return rc;
+}
+
+static int gather_lengths(const struct weir_dataset *dataset, struct facts *facts)
+{
+    int n = facts->episodes = weir_dataset_episodes(dataset);
+    int *lengths = malloc(sizeof *lengths * (size_t)n);
+    if (!lengths)
+        return -ENOMEM;
+    for (int i = 0; i < n; i++) {
+        lengths[i] = weir_dataset_steps(dataset, i);
+        facts->steps += (uint64_t)lengths[i];
+    }
+    qsort(lengths, (size_t)n, sizeof *lengths, weir_compare_int);
+    facts->length_min = lengths[0];
+    facts->length_median = (lengths[(n - 1) / 2] + (double)lengths[n / 2]) / 2;
+    facts->length_max = lengths[n - 1];
+    free(lengths);
+    return 0;
 }
 
 static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *facts, struct weir_err *err)
 {
-    int n = weir_dataset_episodes(dataset), cameras = weir_dataset_cameras(dataset);
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
+    uint64_t library = 0;
     facts->dataset = dataset;
     int rc = weir_probe_cameras(dataset, tolerant, -1, probes, err);
     if (rc < 0)
         return rc;
     weir_probe_unturned(dataset, probes, facts->unturned, sizeof facts->unturned);
-    facts->lengths = malloc(sizeof *facts->lengths * (size_t)n);
-    if (!facts->lengths || state(dataset, false, &facts->qpos) < 0 || state(dataset, true, &facts->actions) < 0)
+    if (gather_lengths(dataset, facts) < 0 || state(dataset, false, &facts->qpos) < 0 ||
+        state(dataset, true, &facts->actions) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
+    facts->qpos.steps = facts->actions.steps = facts->steps;
     for (int i = 0; i < weir_dataset_files(dataset); i++) {
         struct weir_dataset_file file;
         weir_dataset_file(dataset, i, &file);
         facts->files_bytes += file.size_bytes;
     }
-    for (int i = 0; i < n; i++) {
-        facts->lengths[i] = weir_dataset_steps(dataset, i);
-        facts->steps += (uint64_t)facts->lengths[i];
-    }
-    qsort(facts->lengths, (size_t)n, sizeof *facts->lengths, weir_compare_int);
-    for (int c = 0; c < cameras; c++) {
-        facts->cameras[c].probe = probes[c];
+    facts->index_bytes = weir_dataset_index_bytes(dataset);
+    facts->color = weir_dataset_is_bgr(dataset) ? "bgr" : "rgb";
+    facts->ragged = weir_dataset_ragged(dataset, &facts->rows_cut);
+    facts->n_cameras = weir_dataset_cameras(dataset);
+    for (int c = 0; c < facts->n_cameras && rc == 0; c++) {
         struct weir_storage_kind kind;
         for (int k = 0; weir_dataset_storage(dataset, c, k, &kind); k++)
-            facts->cameras[c].by_library += kind.library ? kind.frames : 0;
-        rc = measure_bytes(dataset, c, &facts->cameras[c], err);
-        struct weir_video_facts video;
-        if (rc == 0 && (is_amplified(&facts->cameras[c]) || weir_dataset_video_facts(dataset, c, &video)))
-            rc = weir_probe_fetch_s(dataset, c, 15, &facts->cameras[c].fetch_s, err);
-        if (rc < 0)
-            return rc;
+            library += kind.library ? kind.frames : 0;
+        rc = gather_camera(dataset, c, &probes[c], &facts->cameras[c], err);
+        facts->frames += facts->cameras[c].frames;
     }
-    return 0;
+    facts->extent_share = (double)(facts->frames - library) / (double)facts->frames;
+    facts->library_share = (double)library / (double)facts->frames;
+    return rc;
 }
 
 static void drop(struct facts *facts)
 {
-    free(facts->lengths);
     free(facts->qpos.mean);
     free(facts->qpos.std);
     free(facts->actions.mean);
     free(facts->actions.std);
-}
-
-static double median(const int *sorted, int n)
-{
-    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0;
 }
 
 /* Returns the next layout of the registry that occurs in the dataset, and its number of episodes. *at is the position
@@ -170,25 +211,7 @@ static const char *next_layout(const struct weir_dataset *dataset, int *at, int 
     return NULL;
 }
 
-static uint64_t by_library(const struct facts *facts, uint64_t *frames)
-{
-    uint64_t library = 0;
-    *frames = 0;
-    for (int c = 0; c < weir_dataset_cameras(facts->dataset); c++) {
-        library += facts->cameras[c].by_library;
-        *frames += facts->cameras[c].frames;
-    }
-    return library;
-}
-
 /* ---- as text ---- */
-
-/* Returns the name of the frame kind. For encoded colour images, this is the kind of the first readable frame. */
-static const char *kind_name(const struct facts *facts, int c)
-{
-    const struct weir_camera_probe *probe = &facts->cameras[c].probe;
-    return weir_frame_kind_name(weir_frame_is_depth(probe->kind) ? probe->kind : weir_probe_kind(probe));
-}
 
 static void print_bytes(FILE *out, const struct camera_facts *camera)
 {
@@ -203,20 +226,17 @@ static void print_bytes(FILE *out, const struct camera_facts *camera)
     fprintf(out, ")  ");
 }
 
-static void print_camera(FILE *out, const struct facts *facts, int c)
+static void print_camera(FILE *out, const struct camera_facts *camera)
 {
-    const struct camera_facts *camera = &facts->cameras[c];
     const struct weir_image_info *image = &camera->probe.image;
-    fprintf(out, "  %-20s %dx%d  ", weir_dataset_camera(facts->dataset, c)->name, camera->probe.width,
-            camera->probe.height);
-    fprintf(out, "%s", kind_name(facts, c));
+    fprintf(out, "  %-20s %dx%d  %s", camera->name, camera->probe.width, camera->probe.height, camera->codec);
     if (image->process)
         fprintf(out, " %s %s", image->process, image->subsampling);
     else if (image->width > 0)
         fprintf(out, " %dx%d bits", image->components, image->bit_depth);
     print_bytes(out, camera);
     struct weir_storage_kind kind;
-    for (int k = 0; weir_dataset_storage(facts->dataset, c, k, &kind); k++) {
+    for (int k = 0; weir_dataset_storage(camera->dataset, camera->camera, k, &kind); k++) {
         fprintf(out, "%s%s", k ? ", " : "", kind.text);
         if (kind.frames != camera->frames)
             fprintf(out, " x%llu", (unsigned long long)kind.frames);
@@ -235,9 +255,8 @@ static void print_colors(FILE *out, const struct weir_dataset *dataset)
 
 static void print_amplification(FILE *out, const struct facts *facts)
 {
-    for (int c = 0; c < weir_dataset_cameras(facts->dataset); c++) {
+    for (int c = 0; c < facts->n_cameras; c++) {
         const struct camera_facts *camera = &facts->cameras[c];
-        const char *name = weir_dataset_camera(facts->dataset, c)->name;
         const struct weir_frame_cost *cost = &camera->cost;
         struct weir_video_facts video;
         if ((cost->read == cost->stored && cost->unpacked == cost->stored) ||
@@ -245,20 +264,20 @@ static void print_amplification(FILE *out, const struct facts *facts)
             continue;
         fprintf(out,
                 "chunk amplification: %s: loading a random frame reads %.2f and inflates %.1f times its own bytes\n",
-                name, amplification(cost, cost->read), amplification(cost, cost->unpacked));
-        if (is_amplified(camera))
+                camera->name, camera->read_ratio, camera->inflated_ratio);
+        if (camera->is_amplified)
             fprintf(out,
                     "  warning: an epoch of %llu frames in random order inflates %.3g GB to use %.3g GB, which takes "
                     "%.3g s on one core; store one frame per chunk (h5repack -l CHUNK=1xHxWx3), or store JPEGs\n",
                     (unsigned long long)camera->frames, (double)cost->unpacked / 1e9, (double)cost->stored / 1e9,
-                    camera->fetch_s * (double)camera->frames);
+                    camera->epoch_s);
     }
 }
 
-static void print_state(FILE *out, const char *name, const char *key, const struct facts *facts,
-                        const struct state_facts *state_)
+static void print_state(FILE *out, const char *name, const struct state_facts *state_)
 {
-    fprintf(out, "%s: %s (%llu steps, %d dimensions)\n", name, key, (unsigned long long)facts->steps, state_->dim);
+    fprintf(out, "%s: %s (%llu steps, %d dimensions)\n", name, state_->key, (unsigned long long)state_->steps,
+            state_->dim);
     fprintf(out, "  mean");
     for (int d = 0; d < state_->dim; d++)
         fprintf(out, " %.4g", state_->mean[d]);
@@ -302,7 +321,7 @@ static void print_filesystem(FILE *out, const char *path)
 static void print_text(const struct facts *facts, const char *path)
 {
     const struct weir_dataset *dataset = facts->dataset;
-    int n = weir_dataset_episodes(dataset), at = 0, count;
+    int at = 0, count;
     char shown[4096];
     struct weir_wrap wrap;
     snprintf(shown, sizeof shown, "%s", path);
@@ -311,35 +330,32 @@ static void print_text(const struct facts *facts, const char *path)
     FILE *out = weir_wrap_open(&wrap, stdout, WEIR_WRAP_COLUMN, NULL);
     fputs("layout:", out);
     for (const char *name; (name = next_layout(dataset, &at, &count));)
-        count == n ? fprintf(out, " %s", name) : fprintf(out, " %s (%d)", name, count);
+        count == facts->episodes ? fprintf(out, " %s", name) : fprintf(out, " %s (%d)", name, count);
     if (weir_dataset_about(dataset))
         fprintf(out, " (%s)", weir_dataset_about(dataset));
-    fprintf(out, "\nepisodes: %d, %llu steps, lengths min %d median %g max %d\n", n, (unsigned long long)facts->steps,
-            facts->lengths[0], median(facts->lengths, n), facts->lengths[n - 1]);
+    fprintf(out, "\nepisodes: %d, %llu steps, lengths min %d median %g max %d\n", facts->episodes,
+            (unsigned long long)facts->steps, facts->length_min, facts->length_median, facts->length_max);
     fprintf(out, "files: %s; index: %s in memory\n", weir_size((double)facts->files_bytes).text,
-            weir_size((double)weir_dataset_index_bytes(dataset)).text);
+            weir_size((double)facts->index_bytes).text);
     print_filesystem(out, path);
-    uint64_t frames, library = by_library(facts, &frames);
-    if (weir_dataset_cameras(dataset) == 0)
+    if (facts->n_cameras == 0)
         fprintf(out, "cameras: none, so batches have state and actions only\n");
     else
-        fprintf(out, "cameras: %d, %llu frames\n", weir_dataset_cameras(dataset), (unsigned long long)frames);
-    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-        print_camera(out, facts, c);
+        fprintf(out, "cameras: %d, %llu frames\n", facts->n_cameras, (unsigned long long)facts->frames);
+    for (int c = 0; c < facts->n_cameras; c++)
+        print_camera(out, &facts->cameras[c]);
     print_colors(out, dataset);
-    if (frames > 0)
+    if (facts->frames > 0)
         fprintf(out, "reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
-                100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
-    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
+                100 * facts->extent_share, 100 * facts->library_share);
+    for (int c = 0; c < facts->n_cameras; c++)
         weir_info_video(out, dataset, c, &facts->cameras[c].probe, facts->cameras[c].fetch_s);
     print_amplification(out, facts);
-    uint64_t cut;
-    int ragged = weir_dataset_ragged(dataset, &cut);
-    if (ragged > 0)
+    if (facts->ragged > 0)
         fprintf(out, "ragged: %d episodes cut to their shortest part; %llu rows of their longest parts are left out\n",
-                ragged, (unsigned long long)cut);
-    print_state(out, "state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
-    print_state(out, "actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
+                facts->ragged, (unsigned long long)facts->rows_cut);
+    print_state(out, "state", &facts->qpos);
+    print_state(out, "actions", &facts->actions);
     if (weir_dataset_not_used(dataset))
         fprintf(out, "not used: %s\n", weir_dataset_not_used(dataset));
     print_texts(out, dataset);
@@ -357,28 +373,12 @@ static void print_text(const struct facts *facts, const char *path)
 
 /* ---- as JSON ---- */
 
-static void json_camera(struct weir_json *json, const struct facts *facts, int c)
+static void put_storage(struct weir_json *json, const void *from)
 {
-    const struct camera_facts *camera = &facts->cameras[c];
-    weir_json_object(json, NULL);
-    weir_json_text(json, "name", weir_dataset_camera(facts->dataset, c)->name);
-    weir_json_int(json, "width", camera->probe.width);
-    weir_json_int(json, "height", camera->probe.height);
-    weir_json_text(json, "codec", kind_name(facts, c));
-    weir_json_text(json, "process", camera->probe.image.process);
-    weir_json_text(json, "subsampling", camera->probe.image.subsampling);
-    weir_json_uint(json, "frames", camera->frames);
-    weir_json_uint(json, "frames_measured", camera->measured);
-    if (camera->measured > 0) {
-        weir_json_double(json, "frame_bytes_mean", camera->bytes_mean);
-        weir_json_uint(json, "frame_bytes_min", camera->bytes_min);
-        weir_json_uint(json, "frame_bytes_max", camera->bytes_max);
-    } else {
-        weir_json_text(json, "frame_bytes_mean", NULL);
-    }
-    weir_json_array(json, "storage");
+    const struct camera_facts *camera = from;
     struct weir_storage_kind kind;
-    for (int k = 0; weir_dataset_storage(facts->dataset, c, k, &kind); k++) {
+    weir_json_array(json, "storage");
+    for (int k = 0; weir_dataset_storage(camera->dataset, camera->camera, k, &kind); k++) {
         weir_json_object(json, NULL);
         weir_json_text(json, "kind", kind.text);
         weir_json_uint(json, "frames", kind.frames);
@@ -386,25 +386,69 @@ static void json_camera(struct weir_json *json, const struct facts *facts, int c
         weir_json_end(json, '}');
     }
     weir_json_end(json, ']');
-    weir_info_video_json(json, facts->dataset, c, &camera->probe, camera->fetch_s);
-    weir_json_object(json, "chunk_amplification");
-    weir_json_double(json, "read", amplification(&camera->cost, camera->cost.read));
-    weir_json_double(json, "inflated", amplification(&camera->cost, camera->cost.unpacked));
-    weir_json_uint(json, "epoch_read_bytes", camera->cost.read);
-    weir_json_uint(json, "epoch_inflated_bytes", camera->cost.unpacked);
-    weir_json_bool(json, "warning", is_amplified(camera));
-    weir_json_double(json, "epoch_core_s", camera->fetch_s * (double)camera->frames);
-    weir_json_end(json, '}');
-    weir_json_end(json, '}');
+    weir_info_video_json(json, camera->dataset, camera->camera, &camera->probe, camera->fetch_s);
 }
 
-static void json_state(struct weir_json *json, const char *name, const char *key, const struct facts *facts,
-                       const struct state_facts *state_)
+#define S struct camera_facts
+static const struct weir_field bytes_rows[] = {
+    PLAIN("frame_bytes_min", bytes_min),
+    PLAIN("frame_bytes_max", bytes_max),
+};
+static WEIR_FIELDS(bytes_fields, bytes_rows);
+static const struct weir_field amplification_rows[] = {
+    PLAIN("read", read_ratio),
+    PLAIN("inflated", inflated_ratio),
+    PLAIN("epoch_read_bytes", cost.read),
+    PLAIN("epoch_inflated_bytes", cost.unpacked),
+    PLAIN("warning", is_amplified),
+    PLAIN("epoch_core_s", epoch_s),
+};
+static WEIR_FIELDS(amplification_fields, amplification_rows);
+static const struct weir_field camera_rows[] = {
+    PLAIN("name", name),
+    PLAIN("width", probe.width),
+    PLAIN("height", probe.height),
+    PLAIN("codec", codec),
+    PLAIN("process", probe.image.process),
+    PLAIN("subsampling", probe.image.subsampling),
+    PLAIN("frames", frames),
+    PLAIN("frames_measured", measured),
+    POSITIVE("frame_bytes_mean", bytes_mean),
+    {.type = WEIR_FIELD_GROUP, .inner = &bytes_fields, WEIR_FIELD_PRESENT(S, measured)},
+    WRITTEN(put_storage),
+    OBJECT("chunk_amplification", amplification_fields),
+};
+static WEIR_FIELDS(camera_fields, camera_rows);
+#undef S
+
+#define S struct facts
+static const struct weir_field length_rows[] = {
+    PLAIN("min", length_min),
+    PLAIN("median", length_median),
+    PLAIN("max", length_max),
+};
+static WEIR_FIELDS(length_fields, length_rows);
+static const struct weir_field facts_rows[] = {
+    PLAIN("episodes", episodes),
+    PLAIN("steps", steps),
+    OBJECT("lengths", length_fields),
+    PLAIN("files_bytes", files_bytes),
+    PLAIN("index_bytes", index_bytes),
+    ARRAY("cameras", camera_fields, cameras, n_cameras),
+    PLAIN("color", color),
+    PLAIN("frames", frames),
+    PLAIN("extent_share", extent_share),
+    PLAIN("fallback_share", library_share),
+};
+static WEIR_FIELDS(facts_fields, facts_rows);
+#undef S
+
+static void json_state(struct weir_json *json, const char *name, const struct state_facts *state_)
 {
     weir_json_object(json, name);
-    weir_json_text(json, "key", key);
+    weir_json_text(json, "key", state_->key);
     weir_json_array(json, "shape");
-    weir_json_uint(json, NULL, facts->steps);
+    weir_json_uint(json, NULL, state_->steps);
     weir_json_int(json, NULL, state_->dim);
     weir_json_end(json, ']');
     weir_json_array(json, "mean");
@@ -446,7 +490,6 @@ static void json_texts(struct weir_json *json, const struct weir_dataset *datase
 static void print_json(struct weir_json *json, const struct facts *facts, const char *path)
 {
     const struct weir_dataset *dataset = facts->dataset;
-    int n = weir_dataset_episodes(dataset);
     bool alone = json->depth == 0;
     if (alone)
         weir_cli_json_open(json, json->out);
@@ -455,30 +498,12 @@ static void print_json(struct weir_json *json, const struct facts *facts, const 
     weir_json_text(json, "path", path);
     json_layouts(json, dataset);
     weir_json_text(json, "about", weir_dataset_about(dataset));
-    weir_json_int(json, "episodes", n);
-    weir_json_uint(json, "steps", facts->steps);
-    weir_json_object(json, "lengths");
-    weir_json_int(json, "min", facts->lengths[0]);
-    weir_json_double(json, "median", median(facts->lengths, n));
-    weir_json_int(json, "max", facts->lengths[n - 1]);
-    weir_json_end(json, '}');
-    weir_json_uint(json, "files_bytes", facts->files_bytes);
-    weir_json_uint(json, "index_bytes", weir_dataset_index_bytes(dataset));
-    weir_json_array(json, "cameras");
-    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-        json_camera(json, facts, c);
-    weir_json_end(json, ']');
-    uint64_t frames, library = by_library(facts, &frames);
-    weir_json_text(json, "color", weir_dataset_is_bgr(dataset) ? "bgr" : "rgb");
-    weir_json_uint(json, "frames", frames);
-    weir_json_double(json, "extent_share", (double)(frames - library) / (double)frames);
-    weir_json_double(json, "fallback_share", (double)library / (double)frames);
-    json_state(json, "state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
-    json_state(json, "actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
+    weir_fields_json(json, &facts_fields, facts);
+    json_state(json, "state", &facts->qpos);
+    json_state(json, "actions", &facts->actions);
     weir_json_text(json, "not_used", weir_dataset_not_used(dataset));
-    uint64_t cut;
-    weir_json_int(json, "ragged_episodes", weir_dataset_ragged(dataset, &cut));
-    weir_json_uint(json, "ragged_rows_cut", cut);
+    weir_json_int(json, "ragged_episodes", facts->ragged);
+    weir_json_uint(json, "ragged_rows_cut", facts->rows_cut);
     json_texts(json, dataset);
     char note[1024];
     weir_json_array(json, "notes");
