@@ -3,7 +3,6 @@
 #include "base/resources.h"
 #include "base/shortage.h"
 #include "base/text.h"
-#include "convert/partial.h"
 #include "convert/plan.h"
 #include "convert/units.h"
 #include "weir/base.h"

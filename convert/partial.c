@@ -1,6 +1,6 @@
-#include "convert/partial.h"
 #include "base/files.h"
 #include "base/shortage.h"
+#include "convert/plan.h"
 
 #include <dirent.h>
 #include <errno.h>

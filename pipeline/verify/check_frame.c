@@ -1,7 +1,7 @@
-#include "pipeline/verify/check_frame.h"
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "decoders/frame_kind.h"
+#include "pipeline/verify/findings.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "base/resources.h"
 #include "base/shortage.h"
 #include "base/threads.h"
-#include "pipeline/verify/check_frame.h"
 #include "pipeline/verify/findings.h"
 
 #include <errno.h>
