@@ -4,7 +4,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/sysinfo.h"
-#include "datasets/video_frames.h"
+#include "datasets/open_dataset.h"
 #include "pipeline/samples/probe.h"
 
 #include <errno.h>

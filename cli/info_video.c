@@ -1,6 +1,6 @@
 /* The part of weir info that describes videos. */
 #include "cli/info_print.h"
-#include "datasets/video_frames.h"
+#include "datasets/open_dataset.h"
 #include "decoders/video/video.h"
 #include "pipeline/samples/probe.h"
 

@@ -1,7 +1,7 @@
 #include "base/shortage.h"
 #include "convert/plan.h"
 #include "convert/units.h"
-#include "datasets/own_numbers.h"
+#include "datasets/open_dataset.h"
 #include "decoders/frame_kind.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 #include "convert/plan.h"
 #include "base/shortage.h"
-#include "datasets/own_numbers.h"
+#include "datasets/open_dataset.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "datasets/builder.h"
 #include "datasets/index.h"
-#include "datasets/traits.h"
+#include "datasets/open_dataset.h"
 
 #include <errno.h>
 #include <stdarg.h>

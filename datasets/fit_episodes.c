@@ -3,7 +3,7 @@
 #include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/index.h"
-#include "datasets/traits.h"
+#include "datasets/open_dataset.h"
 
 #include <errno.h>
 #include <stdio.h>

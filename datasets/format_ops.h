@@ -4,7 +4,7 @@
 #define WEIR_DATASETS_FORMAT_OPS_H
 
 #include "datasets/index.h"
-#include "datasets/review.h"
+#include "datasets/open_dataset.h"
 
 #include <string.h>
 

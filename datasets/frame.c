@@ -4,8 +4,7 @@
 #include "datasets/chunks/heap.h"
 #include "datasets/chunks/unpack.h"
 #include "datasets/index.h"
-#include "datasets/review.h"
-#include "datasets/video_frames.h"
+#include "datasets/open_dataset.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,9 +4,9 @@
 #ifndef WEIR_DATASETS_INDEX_H
 #define WEIR_DATASETS_INDEX_H
 
+#include "base/numbers.h"
 #include "datasets/blocks_priv.h"
 #include "datasets/dataset_ops.h"
-#include "datasets/own_numbers.h"
 #include "datasets/parts.h"
 #include "weir/dataset.h"
 
@@ -172,7 +172,7 @@ struct weir_file_index {
     int first_part;           /* number of the first part in the dataset */
     char *about;              /* version and rate, for the user; NULL = none */
     char *note;               /* note for the user; NULL = none */
-    char *traits;             /* what the files of a dataset have in common (datasets/traits.h); NULL = nothing */
+    char *traits;             /* what the files of a dataset have in common (datasets/open_dataset.h); NULL = nothing */
     struct weir_tasks {
         char **texts; /* owned; by number */
         int n;

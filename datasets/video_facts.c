@@ -1,7 +1,7 @@
 /* Describes the videos of a camera: their codec, pixels, rate and groups of pictures. */
 #include "base/text.h"
 #include "datasets/index.h"
-#include "datasets/video_frames.h"
+#include "datasets/open_dataset.h"
 
 #include <math.h>
 #include <stdio.h>

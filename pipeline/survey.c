@@ -1,8 +1,8 @@
 #include "pipeline/survey.h"
 #include "base/grow.h"
 #include "base/shortage.h"
+#include "datasets/open_dataset.h"
 #include "datasets/scan_remote.h"
-#include "datasets/traits.h"
 #include "pipeline/samples/probe.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static int describe(struct weir_dataset *dataset, char kind[KIND_MAX], struct we
     return 0;
 }
 
-/* traits: of the file (datasets/traits.h) */
+/* traits: of the file (datasets/open_dataset.h) */
 static struct weir_survey_group *group_of(struct weir_survey *survey, const char *kind, const char *traits)
 {
     char differences[128];

@@ -7,7 +7,7 @@
 /* Files with the same layout, dimensions, cameras, codecs, sizes and traits. */
 struct weir_survey_group {
     char *kind;                  /* all of these except the traits in one string, for comparison */
-    char *traits;                /* of all of them together (datasets/traits.h) */
+    char *traits;                /* of all of them together (datasets/open_dataset.h) */
     char *path;                  /* common folder of these files, or the path of the only file */
     bool alone;                  /* that folder contains no files of other groups */
     struct weir_path_list files; /* in the order of the folder's files */

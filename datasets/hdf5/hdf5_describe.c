@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "datasets/hdf5/h5_read_priv.h"
 #include "datasets/hdf5/hdf5_open.h"
-#include "datasets/traits.h"
+#include "datasets/open_dataset.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "base/threads.h"
 #include "datasets/format_ops.h"
 #include "datasets/lerobot/lerobot_priv.h"
-#include "datasets/traits.h"
+#include "datasets/open_dataset.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -5,8 +5,8 @@
 #define WEIR_DATASETS_LEROBOT_LEROBOT_PRIV_H
 
 #include "datasets/index.h"
+#include "datasets/open_dataset.h"
 #include "datasets/parquet/parquet.h"
-#include "datasets/review.h"
 #include "datasets/store.h"
 #include "datasets/video/video_track.h"
 

@@ -3,9 +3,9 @@
 #include "base/shortage.h"
 #include "datasets/dataset_ops.h"
 #include "datasets/format_ops.h"
+#include "datasets/open_dataset.h"
 #include "datasets/tfrecord/example.h"
 #include "datasets/tfrecord/features.h"
-#include "datasets/traits.h"
 #include "origin/source.h"
 
 #include <errno.h>

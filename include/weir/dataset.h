@@ -40,7 +40,7 @@ struct weir_dataset_config {
     /* Follow HDF5 external links, external storage and virtual sources that leave the dataset's folder. Without it,
      * episodes that use them cannot be opened. Symbolic links to episodes and folders are always followed. */
     bool allow_external;
-    /* Also keep the state and actions in the types stored in the files (datasets/own_numbers.h). */
+    /* Also keep the state and actions in the types stored in the files (datasets/open_dataset.h). */
     bool own_types;
     const char *split; /* use only the files of this split, identified by their names: "train"; "all" = every file; NULL
                           = there is only one split */
@@ -188,7 +188,7 @@ int weir_dataset_check_file(const struct weir_dataset *dataset, int file, weir_d
 enum weir_how {
     WEIR_HOW_EXTENT,  /* read the extent, then call weir_unwrap */
     WEIR_HOW_BLOCK,   /* call weir_block_of: the frame must be assembled from chunks */
-    WEIR_HOW_VIDEO,   /* decode the frame's group of pictures (datasets/video_frames.h) */
+    WEIR_HOW_VIDEO,   /* decode the frame's group of pictures (datasets/open_dataset.h) */
     WEIR_HOW_LIBRARY, /* call weir_fetch: the frame has no extent (a fallback, which is counted) */
 };
 

@@ -1,6 +1,6 @@
 #include "base/threads.h"
+#include "datasets/open_dataset.h"
 #include "datasets/scan_remote.h"
-#include "datasets/video_frames.h"
 #include "decoders/frame_kind.h"
 #include "pipeline/samples/fetch_priv.h"
 #include "weir/recorder.h"

@@ -1,7 +1,7 @@
 /* Frames of videos. The coded samples from the block's sync sample to the last wanted frame are read in one extent,
  * unless other data lies between them, and decoded once for all wanted frames of the block. */
 #include "base/threads.h"
-#include "datasets/video_frames.h"
+#include "datasets/open_dataset.h"
 #include "decoders/video/video.h"
 #include "pipeline/samples/fetch_priv.h"
 #include "weir/recorder.h"

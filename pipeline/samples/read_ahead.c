@@ -1,5 +1,5 @@
 #include "pipeline/samples/read_ahead.h"
-#include "datasets/video_frames.h"
+#include "datasets/open_dataset.h"
 #include "pipeline/samples/shared.h"
 #include "weir/loader.h"
 

@@ -1,4 +1,4 @@
-#include "datasets/video_frames.h"
+#include "datasets/open_dataset.h"
 #include "pipeline/samples/fetch_priv.h"
 #include "pipeline/samples/read_ahead.h"
 #include "pipeline/samples/sampler.h"

@@ -1,7 +1,6 @@
 /* Findings about a dataset's tables, and about videos that are right but expensive. */
-#include "datasets/review.h"
 #include "base/shortage.h"
-#include "datasets/video_frames.h"
+#include "datasets/open_dataset.h"
 #include "pipeline/samples/probe.h"
 #include "pipeline/verify/findings.h"
 

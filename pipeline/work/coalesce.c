@@ -1,5 +1,5 @@
 #include "pipeline/work/coalesce.h"
-#include "datasets/video_frames.h"
+#include "datasets/open_dataset.h"
 #include "decoders/video/video.h"
 #include "pipeline/samples/defaults.h"
 #include "pipeline/work/image.h"

@@ -1,5 +1,5 @@
 /* LeRobot datasets: the pictures, rows and texts of valid ones, and errors for datasets whose files disagree. */
-#include "datasets/video_frames.h"
+#include "datasets/open_dataset.h"
 #include "tests/fixtures/lerobot_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/parquet_build.h"

@@ -1,5 +1,5 @@
 /* Faults of LeRobot datasets that loading does not show, as weir_dataset_review reports them. */
-#include "datasets/review.h"
+#include "datasets/open_dataset.h"
 #include "tests/fixtures/lerobot_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/parquet_build.h"
