@@ -2,6 +2,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(LDBL_MANT_DIG >= 64, "a long double holds every number of every type");
@@ -132,6 +133,12 @@ COMPARE(weir_compare_double, double)
 COMPARE(weir_compare_int, int)
 COMPARE(weir_compare_int64, int64_t)
 COMPARE(weir_compare_uint64, uint64_t)
+
+double weir_median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, weir_compare_double);
+    return n == 0 ? 0 : n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
 
 double weir_percent(double fraction)
 {

@@ -40,6 +40,9 @@ int weir_compare_int(const void *a, const void *b);
 int weir_compare_int64(const void *a, const void *b);
 int weir_compare_uint64(const void *a, const void *b);
 
+/* Sorts n numbers, and returns their median: the mean of the middle two if n is even, 0 if n is 0. */
+double weir_median(double *values, size_t n);
+
 /* Returns a fraction in percent, clamped to 0..100. */
 double weir_percent(double fraction);
 

@@ -95,17 +95,11 @@ static int condense(double *to, const struct weir_series *series)
     return n;
 }
 
-static double median_of(const double *sorted, size_t n)
-{
-    return n == 0 ? NAN : n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-}
-
 double weir_series_median(const struct weir_series *series)
 {
     double sorted[WEIR_DELTA_MAX];
     size_t n = (size_t)condense(sorted, series);
-    qsort(sorted, n, sizeof *sorted, weir_compare_double);
-    return median_of(sorted, n);
+    return n > 0 ? weir_median(sorted, n) : NAN;
 }
 
 static double change_of(double before, double after, bool difference)
@@ -169,10 +163,8 @@ int weir_delta_of(struct weir_delta *change, const struct weir_series *before, c
                                   .before = NAN,
                                   .after = NAN,
                                   .errors = NAN};
-    qsort(from, (size_t)n, sizeof *from, weir_compare_double);
-    qsort(to, (size_t)m, sizeof *to, weir_compare_double);
-    change->before = median_of(from, (size_t)n);
-    change->after = median_of(to, (size_t)m);
+    change->before = n > 0 ? weir_median(from, (size_t)n) : NAN;
+    change->after = m > 0 ? weir_median(to, (size_t)m) : NAN;
     if (n == 0 || m == 0 || (!difference && !(change->before > 0)))
         return 0;
     double *pairs = malloc((size_t)n * (size_t)m * sizeof *pairs);
@@ -181,8 +173,7 @@ int weir_delta_of(struct weir_delta *change, const struct weir_series *before, c
     for (int i = 0; i < n; i++)
         for (int j = 0; j < m; j++)
             pairs[i * m + j] = change_of(from[i], to[j], difference);
-    qsort(pairs, (size_t)n * (size_t)m, sizeof *pairs, weir_compare_double);
-    change->change = median_of(pairs, (size_t)n * (size_t)m);
+    change->change = weir_median(pairs, (size_t)n * (size_t)m);
     if (n >= WEIR_DELTA_LEAST && m >= WEIR_DELTA_LEAST) {
         change->errors = errors_apart(from, n, to, m);
         test(change, pairs, n * m, difference);

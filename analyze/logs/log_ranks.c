@@ -1,6 +1,7 @@
 #include "analyze/logs/log_ranks.h"
 #include "analyze/logs/log_lines.h"
 #include "analyze/logs/log_read.h"
+#include "base/numbers.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -120,7 +121,7 @@ static double median_without(const double *values, int n, int left_out)
     for (int i = 0; i < n; i++)
         if (i != left_out)
             others[kept++] = values[i];
-    return weir_rank_median(others, kept);
+    return weir_median(others, (size_t)kept);
 }
 
 /* Adds an epoch to the history: its slow rank as its line shows it, and the median wait. */
@@ -139,7 +140,7 @@ static void add_epoch(struct weir_rank_history *history, const struct weir_rank_
     double excess_s = lines.wait_s[lines.waiting] - median_without(lines.wait_s, lines.n, lines.waiting);
     bool is_slow = independent || excess_s >= WEIR_RANK_EXCESS * longest_s;
     int slow = lines.rank[independent ? lines.longest : lines.waiting];
-    weir_rank_history_add(history, is_slow ? slow : -1, weir_rank_median(shares, lines.n));
+    weir_rank_history_add(history, is_slow ? slow : -1, weir_median(shares, (size_t)lines.n));
 }
 
 static void fill_history(struct weir_rank_history *history, const struct weir_rank_log *logs, int n)

@@ -5,7 +5,6 @@
 #include "base/terminal.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const double WORTH = 1.03; /* changes with a lower ratio are not recommended */
@@ -70,8 +69,7 @@ static void find_errors(const struct weir_whatif *found, struct errors *errors)
     int n = errors->pairs;
     if (n == 0)
         return;
-    qsort(values, (size_t)n, sizeof values[0], weir_compare_double);
-    errors->median = (values[(n - 1) / 2] + values[n / 2]) / 2;
+    errors->median = weir_median(values, (size_t)n);
     errors->p90 = values[(int)ceil(0.9 * n) - 1]; /* nearest rank */
 }
 

@@ -1,5 +1,6 @@
 /* Prints the verdict and the table over ranks. */
 #include "analyze/ranks/rank_verdict.h"
+#include "base/numbers.h"
 #include "base/table.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -87,7 +88,7 @@ static bool fill_row(struct row *row, const struct weir_rank *ranks, int n, doub
             row->worst_s = value;
         }
     }
-    row->median_s = weir_rank_median(values, known);
+    row->median_s = weir_median(values, (size_t)known);
     return known > 0 && row->worst_s >= 0.5e-6;
 }
 

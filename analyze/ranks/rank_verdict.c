@@ -109,12 +109,6 @@ struct ranks {
     double *values; /* room for n */
 };
 
-double weir_rank_median(double *values, int n)
-{
-    qsort(values, (size_t)n, sizeof *values, weir_compare_double);
-    return n == 0 ? 0 : n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 /* Returns the median of the ranks with a record, without `left_out`. */
 static double median(const struct ranks *all, figure_fn *figure, const struct weir_rank *left_out)
 {
@@ -122,7 +116,7 @@ static double median(const struct ranks *all, figure_fn *figure, const struct we
     for (int i = 0; i < all->n; i++)
         if (all->ranks[i].record && &all->ranks[i] != left_out)
             all->values[n++] = figure(all->ranks[i].record);
-    return weir_rank_median(all->values, n);
+    return weir_median(all->values, (size_t)n);
 }
 
 static const struct weir_rank *largest(const struct ranks *all, figure_fn *figure)
@@ -234,7 +228,7 @@ static double median_stage(const struct ranks *all, const struct weir_rank_stage
     for (int i = 0; i < all->n; i++)
         if (all->ranks[i].record && &all->ranks[i] != left_out)
             all->values[n++] = weir_rank_record_stage_s(all->ranks[i].record, stage);
-    return weir_rank_median(all->values, n);
+    return weir_median(all->values, (size_t)n);
 }
 
 /* Finds the stage that explains the cause: one of the loop for its step, one of the loading threads otherwise. */

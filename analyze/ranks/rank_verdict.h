@@ -74,9 +74,6 @@ struct weir_rank_verdict {
     double others_cores;                 /* the others' median of usable cores */
 };
 
-/* Returns the median; 0 without values. Sorts the values. */
-double weir_rank_median(double *values, int n);
-
 /* Borrows ranks. history may be NULL; the caller adds the result to it. */
 void weir_rank_verdict_make(struct weir_rank_verdict *verdict, const struct weir_rank *ranks, int n,
                             const struct weir_rank_history *history);

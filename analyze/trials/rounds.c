@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- rounds ---- */
@@ -75,11 +74,6 @@ static int rank_of(int n, double *probability)
     return k;
 }
 
-static double middle_of(const double *sorted, int n)
-{
-    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-}
-
 void weir_interval_of(const double *values, int n, struct weir_interval *interval)
 {
     double sorted[WEIR_INTERVAL_MAX];
@@ -90,18 +84,16 @@ void weir_interval_of(const double *values, int n, struct weir_interval *interva
             sorted[count++] = values[i];
     if (count == 0)
         return;
-    qsort(sorted, (size_t)count, sizeof *sorted, weir_compare_double);
+    interval->median = weir_median(sorted, (size_t)count);
     int k = rank_of(count, &interval->probability);
     interval->n = count;
-    interval->median = middle_of(sorted, count);
     interval->low = sorted[k - 1];
     interval->high = sorted[count - k];
     interval->least = sorted[0];
     interval->most = sorted[count - 1];
     for (int i = 0; i < count; i++)
         sorted[i] = fabs(sorted[i] - interval->median);
-    qsort(sorted, (size_t)count, sizeof *sorted, weir_compare_double);
-    interval->error = 1.2533 * 1.4826 * middle_of(sorted, count) / sqrt(count);
+    interval->error = 1.2533 * 1.4826 * weir_median(sorted, (size_t)count) / sqrt(count);
 }
 
 bool weir_interval_converged(const struct weir_interval *interval, double fraction)

@@ -83,3 +83,18 @@ Test(grow, elements_stay_and_there_is_room_for_one_more)
 #endif
     free(at);
 }
+
+Test(numbers, the_median_of_an_even_number_is_the_mean_of_the_middle_two)
+{
+    double odd[] = {3, 1, 2}, even[] = {4, 1, 8, 2};
+    cr_assert_eq(weir_median(odd, 3), 2);
+    cr_assert_eq(weir_median(even, 4), 3);
+    cr_assert_eq(weir_median(even, 0), 0);
+}
+
+Test(numbers, a_percentage_is_within_0_and_100)
+{
+    cr_assert_eq(weir_percent(-0.5), 0);
+    cr_assert_eq(weir_percent(0.25), 25);
+    cr_assert_eq(weir_percent(1.5), 100);
+}
