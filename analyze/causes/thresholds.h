@@ -123,4 +123,9 @@
 #define WEIR_RANK_FEWER_CORES 0.75   /* of the others' cores */
 #define WEIR_RANK_LEAST_S     0.0002 /* shorter differences per step are noise */
 
+/* ---- trials and predictions. A trial is disturbed if others use WEIR_VERDICT_OTHERS of the cores. ---- */
+
+#define WEIR_CLOSE        0.03 /* relative difference of rates that count as equal, and of one that is worth advice */
+#define WEIR_WHATIF_NOISY 0.05 /* two identical runs that differ by more cannot check a prediction */
+
 #endif

@@ -7,8 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-static const double WORTH = 1.03; /* changes with a lower ratio are not recommended */
-
 struct weir_whatif_rung *weir_whatif_add_rung(struct weir_whatif *found, const char *name)
 {
     if (found->n_rungs == WEIR_WHATIF_RUNGS)
@@ -44,7 +42,7 @@ static bool is_checked(const struct weir_whatif_change *change)
 
 bool weir_whatif_is_noisy(const struct weir_whatif_change *change)
 {
-    return fabs(change->noise) > WEIR_WHATIF_NOISY || change->others >= WEIR_WHATIF_OTHERS;
+    return fabs(change->noise) > WEIR_WHATIF_NOISY || change->others >= WEIR_VERDICT_OTHERS;
 }
 
 /* Returns predicted / measured - 1, or 0 if the change was not checked. */
@@ -89,7 +87,7 @@ double weir_whatif_ratio(const struct weir_whatif_change *change)
 static bool is_worth(const struct weir_whatif *found, const struct weir_whatif_change *change)
 {
     bool beyond_noise = is_measured(change) ? change->measured_low > 1 : !found->step_is_limit;
-    return weir_whatif_ratio(change) >= WORTH && beyond_noise;
+    return weir_whatif_ratio(change) >= 1 + WEIR_CLOSE && beyond_noise;
 }
 
 /* Returns the worthwhile change with the highest ratio, or NULL if none qualifies. Skips changes without an option, and
@@ -121,7 +119,7 @@ static void print_best(FILE *out, const struct weir_whatif *found)
     if (!best && found->step_is_limit)
         fputs("no change helps: the step is the limit\n", text);
     else if (!best)
-        fprintf(text, "best change: none is more than %.0f %% faster\n", 100 * (WORTH - 1));
+        fprintf(text, "best change: none is more than %.0f %% faster\n", 100 * WEIR_CLOSE);
     else if (is_measured(best))
         fprintf(text, "best change: %s: %.2fx (measured; %.2fx predicted)  %s\n", best->name, best->measured,
                 best->predicted, best->flag);
@@ -136,7 +134,7 @@ static void print_best(FILE *out, const struct weir_whatif *found)
 static void print_busy(FILE *out, const struct weir_whatif *found)
 {
     struct weir_wrap wrap;
-    if (found->others_cores < WEIR_WHATIF_OTHERS * found->cores || found->others_cores <= 0)
+    if (found->others_cores < WEIR_VERDICT_OTHERS * found->cores || found->others_cores <= 0)
         return;
     fprintf(weir_wrap_open(&wrap, out, 2, NULL),
             "busy machine: other processes used %.2f of %d cores, so all figures hold with this load only; stop them "
@@ -157,7 +155,7 @@ static void print_noise(FILE *out, const struct weir_whatif *found)
         weir_wrap_open(&wrap, out, 2, NULL),
         "noisy machine: in %d of %d checked pairs (~) two identical base runs differ by more than %.0f %%, or other "
         "processes used %.0f %% of the cores, so predictions stand for them; stop other processes and repeat\n",
-        errors.noisy, errors.pairs + errors.noisy, 100 * WEIR_WHATIF_NOISY, 100 * WEIR_WHATIF_OTHERS);
+        errors.noisy, errors.pairs + errors.noisy, 100 * WEIR_WHATIF_NOISY, 100 * WEIR_VERDICT_OTHERS);
     weir_wrap_close(&wrap);
 }
 

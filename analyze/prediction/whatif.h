@@ -3,6 +3,7 @@
 #ifndef WEIR_ANALYZE_PREDICTION_WHATIF_H
 #define WEIR_ANALYZE_PREDICTION_WHATIF_H
 
+#include "analyze/causes/thresholds.h"
 #include "base/fields.h"
 #include "weir/base.h"
 
@@ -10,11 +11,6 @@
 #include <stdio.h>
 
 enum { WEIR_WHATIF_RUNGS = 8, WEIR_WHATIF_CHANGES = 32, WEIR_WHATIF_TEXT = 128, WEIR_WHATIF_WHY = 512 };
-
-/* If two identical runs differ by more than this, a measurement is too noisy to validate a prediction. */
-#define WEIR_WHATIF_NOISY 0.05
-/* Same, if other processes use this fraction of the usable cores: the base runs may agree by chance. */
-#define WEIR_WHATIF_OTHERS 0.10
 
 struct weir_whatif_rung {
     char name[WEIR_WHATIF_TEXT];

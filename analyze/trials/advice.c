@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double SIZE_MAX_TIMES = 1.5, WORTH_TIMES = 1.1, COLD_TURN_S = 0.1, NOISE = 0.10, STEP_WAIT = 0.05;
-static const double BUSY = 0.10; /* fraction of the cores used by other processes that makes a comparison unreliable */
-enum { ROUNDS_LEAST = 3 };       /* fewer rounds compare nothing */
+static const double SIZE_MAX_TIMES = 1.5, WORTH_TIMES = 1.1, COLD_TURN_S = 0.1, NOISE = 0.10;
+enum { ROUNDS_LEAST = 3 }; /* fewer rounds compare nothing */
 
 /* A format and its comparison with the source's format. */
 struct rival {
@@ -319,7 +318,7 @@ static bool doubt(struct text *text, const struct field *field, double others_co
             "No recommendation: the formats were compared in %d round%s, and %d are needed; raise --max-minutes, or "
             "specify fewer --formats.",
             rounds, rounds == 1 ? "" : "s", ROUNDS_LEAST);
-    else if (others_cores > BUSY * cores)
+    else if (others_cores > WEIR_VERDICT_OTHERS * cores)
         say(text, "No recommendation: other processes used up to %.1f of %.0f cores; measure again on a quiet machine.",
             others_cores, cores);
     else if (only_noise(field, &widest))
@@ -401,7 +400,7 @@ static void advise_next(struct text *text, const struct weir_grid *grid, const s
     const struct weir_report_row *stage = trial ? weir_trial_bound(trial, &part) : NULL;
     weir_grid_settings(grid, candidate, settings, sizeof settings);
     say(text, "%s%s%s", *settings ? "With " : "", settings, *settings ? " " : "");
-    if (step_ms > 0 && wait < STEP_WAIT) {
+    if (step_ms > 0 && wait < WEIR_VERDICT_WAIT_LEAST) {
         say(text,
             "%s step of %g ms waits for data %.1f %% of the time: loading is not the limit, and no other format or "
             "setting makes training faster.",
@@ -454,7 +453,7 @@ void weir_advise(const struct weir_grid *grid, double step_ms, double cores, str
         return;
     }
     double others_cores = others_of(grid);
-    advice->others_cores = others_cores > BUSY * cores ? others_cores : 0;
+    advice->others_cores = others_cores > WEIR_VERDICT_OTHERS * cores ? others_cores : 0;
     bool doubtful = doubt(&format, &field, others_cores, cores);
     const struct rival *chosen = doubtful ? field.source : choose(&field, true);
     advice->cold_best = !chosen->candidate[0];

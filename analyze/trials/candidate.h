@@ -2,6 +2,7 @@
 #ifndef WEIR_ANALYZE_TRIALS_CANDIDATE_H
 #define WEIR_ANALYZE_TRIALS_CANDIDATE_H
 
+#include "analyze/causes/thresholds.h"
 #include "analyze/trials/rounds.h"
 #include "analyze/trials/trial.h"
 
@@ -58,9 +59,6 @@ enum weir_relation {
 enum weir_relation weir_relation_of(const struct weir_interval *ratio);
 /* Returns whether the relation is SAME or UNSURE, which tables call a tie. */
 bool weir_relation_is_tie(enum weir_relation relation);
-/* Max relative difference of rates that count as equal, and max half-width of an interval that has converged. */
-#define WEIR_CLOSE 0.03
-
 /* Returns the number of candidates without a failure that have fewer trials than trials_min, or whose interval of
  * images/s has not converged. */
 int weir_candidates_not_converged(const struct weir_candidate *candidates, int n, int trials_min);

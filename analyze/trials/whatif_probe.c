@@ -8,7 +8,6 @@
 #include <string.h>
 
 static const double NOW_S = 1, NOW_MOST_S = 2, PROBE_S = 0.2, PATIENCE_S = 60, ALL_S = 40, SLOW_S = 1;
-static const double OTHERS = 0.1; /* fraction of the cores used by other processes above which runs differ too much */
 enum { NOW_RUNS = 3 };
 
 static double worker_cpu_s(const struct weir_demands *d)
@@ -103,7 +102,7 @@ double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *prob
     double others = fmax(w->now.others, probe->others);
     bool same = w->model.known && w->now.setup.device == probe->setup.device && probe->cpus == 0;
     /* Use the base run's cores, because other processes left this run a different number of cores. */
-    if (same && others > OTHERS * w->now.demands.usable)
+    if (same && others > WEIR_VERDICT_OTHERS * w->now.demands.usable)
         change.cores = w->model.now.cores;
     double rate = weir_model_predict(&probe->model, &change, limit) * probe->model.rate;
     double step_s = fmax(change.step_s, 0) + fmax(change.step_cpu_s, 0);

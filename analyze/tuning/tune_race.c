@@ -10,7 +10,6 @@
 static const double CPU_SLACK = 0.03;    /* allowed excess over --max-cpu for wake-ups of the consumer's thread, */
 static const double CORE_SLACK = 0.1;    /* but at least this many cores */
 static const double FAR = 0.85;          /* a ratio below this in undisturbed rounds is not noise */
-static const double OTHERS = 0.1;        /* fraction of the cores used by other processes that disturbs a measurement */
 static const double ERROR_LEAST = 0.025; /* min error of the ratio of two trials */
 static const double NOISY = 0.10;        /* noise in which a difference of 3 % cannot be seen */
 enum { NOISE_ROUNDS = 2 };               /* rounds of a candidate without rivals */
@@ -41,7 +40,7 @@ static void note_limit(struct weir_tune *tune, const struct weir_demands *d)
 
 bool weir_tune_is_disturbed(const struct weir_tune *tune, const struct weir_trial *trial)
 {
-    return trial->others_cores >= OTHERS * tune->space.cores;
+    return trial->others_cores >= WEIR_VERDICT_OTHERS * tune->space.cores;
 }
 
 int weir_tune_trial(struct weir_tune *tune, int candidate)

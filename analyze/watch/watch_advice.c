@@ -51,7 +51,7 @@ static void advise_prefetch(const struct weir_watch_case *c)
     double best = 1, value = 0;
     for (double times = 2; times <= 4 && c->workers > 0; times *= 2) {
         double gain = weir_watch_gain_workers(c, c->workers, c->prefetch * times);
-        if (gain > best * 1.03) {
+        if (gain > best * (1 + WEIR_CLOSE)) {
             best = gain;
             value = c->prefetch * times;
         }

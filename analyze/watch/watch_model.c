@@ -108,7 +108,6 @@ double weir_watch_gain_saved(const struct weir_watch_case *c, double saved_s)
 
 double weir_watch_best_workers(const struct weir_watch_case *c, double most, double *gain)
 {
-    static const double CLOSE = 0.97;
     double gains[WORKERS_MOST + 1], best = 1;
     double prefetch = c->workers > 0 ? c->prefetch : 2;
     int first = (int)fmin(fmax(c->workers, 0), WORKERS_MOST) + 1, last = (int)fmin(most, WORKERS_MOST);
@@ -120,7 +119,7 @@ double weir_watch_best_workers(const struct weir_watch_case *c, double most, dou
         best = fmax(best, gains[n]);
     }
     for (int n = first; n <= last; n++) {
-        if (gains[n] < CLOSE * best)
+        if (gains[n] < (1 - WEIR_CLOSE) * best)
             continue;
         *gain = gains[n];
         return n;
