@@ -4,8 +4,6 @@
 
 #include "base/fields.h"
 
-#include <limits.h>
-
 #define PLAIN(key, member)    WEIR_FIELD(S, key, member, 0)
 #define KNOWN(key, member)    WEIR_FIELD(S, key, member, WEIR_FIELD_KNOWN)
 #define POSITIVE(key, member) WEIR_FIELD(S, key, member, WEIR_FIELD_POSITIVE)
@@ -27,18 +25,11 @@
     ROW_(.key = (text), .type = WEIR_FIELD_OBJECT, .inner = &(table), WEIR_FIELD_AT(S, member))
 #define MEMBER_IF(text, table, member, there)                                                                          \
     ROW_(.key = (text), .type = WEIR_FIELD_OBJECT, .inner = &(table), WEIR_FIELD_AT(S, member), IF_(member.there))
-/* Arrays of structs, and of strings (a char[][N]). `length` is an int; in POINTER_..., the member is a pointer. */
-#define COUNTED_(text, member, length)                                                                                 \
-    .key = (text), .offset = offsetof(S, member), .size = sizeof(((S *)0)->member[0]), .count = offsetof(S, length)
-#define MAX_(member) .max = sizeof(((S *)0)->member) / sizeof(((S *)0)->member[0])
-#define POINTER_ANY_ .flags = WEIR_FIELD_OWNED, .max = INT_MAX
+/* An array of structs; `length` is an int. */
 #define ARRAY(text, table, member, length)                                                                             \
-    ROW_(COUNTED_(text, member, length), .type = WEIR_FIELD_ARRAY, .inner = &(table), MAX_(member))
-#define POINTER_ARRAY(text, table, member, length)                                                                     \
-    ROW_(COUNTED_(text, member, length), .type = WEIR_FIELD_ARRAY, .inner = &(table), POINTER_ANY_)
-#define STRINGS(text, member, length) ROW_(COUNTED_(text, member, length), .type = WEIR_FIELD_STRINGS, MAX_(member))
-#define POINTER_STRINGS(text, member, length)                                                                          \
-    ROW_(COUNTED_(text, member, length), .type = WEIR_FIELD_STRINGS, POINTER_ANY_)
+    ROW_(.key = (text), .type = WEIR_FIELD_ARRAY, .inner = &(table), .offset = offsetof(S, member),                    \
+         .size = sizeof(((S *)0)->member[0]), .count = offsetof(S, length),                                            \
+         .max = sizeof(((S *)0)->member) / sizeof(((S *)0)->member[0]))
 /* An enum or bool by its name, a number that a function computes from S, and members that a function writes from a
  * member. */
 #define NAME(text, member, f) ROW_(.key = (text), .type = WEIR_FIELD_NAME, WEIR_FIELD_AT(S, member), .name = (f))

@@ -67,20 +67,6 @@ static void write_count(struct weir_json *json, const struct weir_field *field, 
         weir_json_uint(json, field->key, value);
 }
 
-static void write_strings(struct weir_json *json, const struct weir_field *field, const void *object)
-{
-    const char *at = (const char *)object + field->offset;
-    const char *const *strings = NULL;
-    int n;
-    if (field->flags & WEIR_FIELD_OWNED)
-        memcpy(&strings, at, sizeof strings);
-    memcpy(&n, (const char *)object + field->count, sizeof n);
-    weir_json_array(json, field->key);
-    for (int i = 0; i < n && i < field->max; i++)
-        weir_json_text(json, NULL, strings ? strings[i] : at + (size_t)i * field->size);
-    weir_json_end(json, ']');
-}
-
 static void write_array(struct weir_json *json, const struct weir_field *field, const void *object)
 {
     const char *element = (const char *)object + field->offset;
@@ -123,9 +109,6 @@ static void write_field(struct weir_json *json, const struct weir_field *field, 
         break;
     case WEIR_FIELD_STRING:
         write_text(json, field, *(const char *const *)value);
-        break;
-    case WEIR_FIELD_STRINGS:
-        write_strings(json, field, object);
         break;
     case WEIR_FIELD_NAME:
         weir_json_text(json, field->key, field->name(weir_field_name_value(field, object)));
@@ -173,5 +156,13 @@ void weir_fields_array(struct weir_json *json, const char *key, const struct wei
     weir_json_array(json, key);
     for (int i = 0; i < n; i++)
         weir_fields_object(json, NULL, fields, (const char *)elements + (size_t)i * size);
+    weir_json_end(json, ']');
+}
+
+void weir_strings_json(struct weir_json *json, const char *key, char *const *strings, int n)
+{
+    weir_json_array(json, key);
+    for (int i = 0; i < n && strings[i]; i++)
+        weir_json_text(json, NULL, strings[i]);
     weir_json_end(json, ']');
 }

@@ -17,7 +17,6 @@ enum weir_field_type {
     WEIR_FIELD_BOOL,
     WEIR_FIELD_TEXT,    /* char[size] */
     WEIR_FIELD_STRING,  /* const char *; NULL is null in JSON; not read */
-    WEIR_FIELD_STRINGS, /* char[max][size] or, with OWNED, char **; not read */
     WEIR_FIELD_NAME,    /* an enum or bool, written as the string name(value); values are below names */
     WEIR_FIELD_DERIVED, /* computed when written; not read */
     WEIR_FIELD_WRITTEN, /* members that a function writes; not read */
@@ -94,5 +93,7 @@ void weir_fields_json(struct weir_json *json, const struct weir_fields *fields, 
 void weir_fields_object(struct weir_json *json, const char *key, const struct weir_fields *fields, const void *object);
 void weir_fields_array(struct weir_json *json, const char *key, const struct weir_fields *fields, const void *elements,
                        int n, size_t size);
+/* Writes an array of at most n strings, which ends before a NULL. */
+void weir_strings_json(struct weir_json *json, const char *key, char *const *strings, int n);
 
 #endif

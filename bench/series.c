@@ -98,9 +98,7 @@ static void json_machine(struct weir_json *json)
     weir_json_text(json, "jpeg", text);
     weir_h5_library(text, sizeof text);
     weir_json_text(json, "hdf5", text);
-    weir_json_object(json, "machine");
-    weir_fields_json(json, &weir_sysinfo_fields, &info);
-    weir_json_end(json, '}');
+    weir_fields_object(json, "machine", &weir_sysinfo_fields, &info);
 }
 
 void bench_json_begin(struct weir_json *json, const struct weir_command *command, const void *options)
@@ -108,7 +106,5 @@ void bench_json_begin(struct weir_json *json, const struct weir_command *command
     weir_json_open(json, stdout, true);
     weir_json_object(json, NULL);
     json_machine(json);
-    weir_json_object(json, "config");
-    weir_options_json(command, options, json);
-    weir_json_end(json, '}');
+    weir_options_object(json, "config", NULL, command, options);
 }

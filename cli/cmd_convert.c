@@ -1,3 +1,4 @@
+#include "base/field_rows.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -91,8 +92,9 @@ static void progress(void *user, const char *doing, uint64_t done, uint64_t tota
 
 /* ---- the report ---- */
 
-static double images_per_second(const struct weir_convert_report *report)
+static double images_per_second(const void *from)
 {
+    const struct weir_convert_report *report = from;
     return report->seconds > 0 ? (double)report->written_frames / report->seconds : 0;
 }
 
@@ -127,26 +129,29 @@ static void print_text(const struct conversion *c)
     weir_wrap_close(&wrap);
 }
 
-static void json_report(struct weir_json *json, const struct weir_convert_report *r)
-{
-    weir_json_int(json, "episodes", r->episodes);
-    weir_json_int(json, "resumed_episodes", r->resumed);
-    weir_json_uint(json, "left_out_episodes", r->bad_episodes);
-    weir_json_uint(json, "frames", r->frames);
-    weir_json_uint(json, "bad_frames", r->bad_frames);
-    weir_json_uint(json, "substituted_frames", r->substituted_frames);
-    weir_json_text(json, "state_type", r->qpos_type);
-    weir_json_text(json, "action_type", r->action_type);
-    weir_json_uint(json, "source_bytes", r->source_bytes);
-    weir_json_uint(json, "copy_bytes", r->copy_bytes);
-    weir_json_double(json, "seconds", r->seconds);
-    weir_json_double(json, "images_per_second", images_per_second(r));
-    weir_json_double(json, "check_seconds", r->check_seconds);
-    weir_json_bool(json, "reencoded", r->has_psnr);
-    weir_json_double(json, "psnr_mean_db", r->has_psnr ? r->psnr_mean : INFINITY); /* infinite if lossless */
-    weir_json_double(json, "psnr_worst_db", r->has_psnr ? r->psnr_worst : INFINITY);
-    weir_json_text(json, "psnr_worst_frame", *r->psnr_worst_frame ? r->psnr_worst_frame : NULL);
-}
+/* A PSNR is infinite without a loss, and infinite numbers are null. */
+#define S struct weir_convert_report
+static const struct weir_field report_rows[] = {
+    PLAIN("episodes", episodes),
+    PLAIN("resumed_episodes", resumed),
+    PLAIN("left_out_episodes", bad_episodes),
+    PLAIN("frames", frames),
+    PLAIN("bad_frames", bad_frames),
+    PLAIN("substituted_frames", substituted_frames),
+    PLAIN("state_type", qpos_type),
+    PLAIN("action_type", action_type),
+    PLAIN("source_bytes", source_bytes),
+    PLAIN("copy_bytes", copy_bytes),
+    PLAIN("seconds", seconds),
+    DERIVED("images_per_second", images_per_second),
+    PLAIN("check_seconds", check_seconds),
+    PLAIN("reencoded", has_psnr),
+    POSITIVE("psnr_mean_db", psnr_mean),
+    POSITIVE("psnr_worst_db", psnr_worst),
+    OPTIONAL("psnr_worst_frame", psnr_worst_frame),
+};
+static WEIR_FIELDS(report_fields, report_rows);
+#undef S
 
 static void print_json(const struct weir_command *command, const struct conversion *c, const struct weir_err *err)
 {
@@ -155,14 +160,9 @@ static void print_json(const struct weir_command *command, const struct conversi
     weir_json_text(&json, "source", c->config.source);
     weir_json_text(&json, "copy", c->config.target);
     weir_json_text(&json, "error", err->code < 0 ? err->text : NULL);
-    weir_json_object(&json, "options");
-    weir_options_json(command, c->options, &json);
-    weir_json_end(&json, '}');
-    json_report(&json, &c->report);
-    weir_json_array(&json, "bad");
-    for (int i = 0; i < c->bad.n; i++)
-        weir_json_text(&json, NULL, c->bad.paths[i]);
-    weir_json_end(&json, ']');
+    weir_options_object(&json, "options", NULL, command, c->options);
+    weir_fields_json(&json, &report_fields, &c->report);
+    weir_strings_json(&json, "bad", c->bad.paths, c->bad.n);
     weir_cli_json_close(&json);
 }
 

@@ -1,3 +1,4 @@
+#include "base/fields.h"
 #include "base/shortage.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -97,10 +98,7 @@ static int as_json(const struct weir_survey *survey, const struct weir_dataset_c
     weir_json_text(&json, "path", config->path);
     weir_json_int(&json, "files", survey->n_files);
     weir_json_text(&json, "misfit", misfit);
-    weir_json_array(&json, "not_opened");
-    for (int i = 0; i < survey->bad.n; i++)
-        weir_json_text(&json, NULL, survey->bad.paths[i]);
-    weir_json_end(&json, ']');
+    weir_strings_json(&json, "not_opened", survey->bad.paths, survey->bad.n);
     weir_json_array(&json, "datasets");
     int rc = print_all(survey, config, &json, err);
     weir_json_end(&json, ']');

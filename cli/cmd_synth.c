@@ -105,18 +105,13 @@ static void print_json(const struct weir_command *command, const struct synth_op
     struct weir_json json;
     weir_cli_json_open(&json, stdout);
     weir_json_text(&json, "folder", config->out);
-    weir_json_object(&json, "options");
-    weir_options_json(command, options, &json);
-    weir_json_end(&json, '}');
+    weir_options_object(&json, "options", NULL, command, options);
     weir_json_text(&json, "format", config->format);
     weir_json_text(&json, "cameras", config->cameras);
     weir_json_int(&json, "episodes", stats->episodes);
     weir_json_uint(&json, "frames", stats->frames);
     weir_json_uint(&json, "bytes", stats->bytes);
-    if (stats->jpeg_frames)
-        weir_json_double(&json, "mean_jpeg_bytes", mean_jpeg_bytes(stats));
-    else
-        weir_json_null(&json, "mean_jpeg_bytes");
+    weir_json_known(&json, "mean_jpeg_bytes", stats->jpeg_frames ? mean_jpeg_bytes(stats) : -1);
     weir_json_double(&json, "seconds", seconds);
     weir_cli_json_close(&json);
 }

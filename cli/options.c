@@ -445,6 +445,16 @@ void weir_cli_json_close(struct weir_json *json)
     weir_json_close(json);
 }
 
+void weir_options_object(struct weir_json *json, const char *key, const char *data, const struct weir_command *command,
+                         const void *values)
+{
+    weir_json_object(json, key);
+    if (data)
+        weir_json_text(json, "data", data);
+    weir_options_json(command, values, json);
+    weir_json_end(json, '}');
+}
+
 void weir_options_json(const struct weir_command *command, const void *values, struct weir_json *json)
 {
     for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);)

@@ -118,8 +118,11 @@ int weir_usage_error(const struct weir_command *command, const char *format, ...
 void weir_cli_json_open(struct weir_json *json, FILE *out);
 void weir_cli_json_close(struct weir_json *json);
 
-/* Writes all options as members of the open JSON object (weir_option_json). */
+/* Write all options as members of the open JSON object (weir_option_json), and as an object, which begins with the
+ * member "data" unless data is NULL. */
 void weir_options_json(const struct weir_command *command, const void *values, struct weir_json *json);
+void weir_options_object(struct weir_json *json, const char *key, const char *data, const struct weir_command *command,
+                         const void *values);
 
 /* Calls put for each option of the sets that differs from its default, in table order. value is the value as it would
  * be typed, or NULL for a flag, and is valid only during the call. */

@@ -192,7 +192,6 @@ static void read_field(struct weir_log_at *at, const json_t *object, const struc
             read_name(at, object, field, member);
         break;
     case WEIR_FIELD_STRING:
-    case WEIR_FIELD_STRINGS:
     case WEIR_FIELD_DERIVED:
     case WEIR_FIELD_WRITTEN:
         break; /* not read */

@@ -4,6 +4,7 @@
 #include "prof/report/report_fields.h"
 #include "weir/base.h"
 
+#include <limits.h>
 #include <string.h>
 
 #define S struct weir_interval
@@ -114,14 +115,6 @@ static void ratio(struct weir_json *json, const char *key, const struct weir_can
     *tie = weir_relation_is_tie(weir_relation_of(&found));
 }
 
-static void command_json(struct weir_json *json, char *const *argv)
-{
-    weir_json_array(json, "command");
-    for (; argv && *argv; argv++)
-        weir_json_text(json, NULL, *argv);
-    weir_json_end(json, ']');
-}
-
 static void candidate_json(struct weir_json *json, const struct weir_grid *grid, const struct weir_candidate *candidate)
 {
     static const struct weir_trial none = {.used = {.workers = -1, .prefetch = -1}};
@@ -135,7 +128,7 @@ static void candidate_json(struct weir_json *json, const struct weir_grid *grid,
     weir_json_text(json, "cache", candidate->limit ? "memory" : candidate->cold ? "cold" : "warm");
     weir_fields_object(json, "settings", &settings_fields, &candidate->settings);
     weir_fields_object(json, "used", &used_fields, trial);
-    command_json(json, candidate->argv);
+    weir_strings_json(json, "command", candidate->argv, INT_MAX);
     weir_json_text(json, "error", *candidate->why ? candidate->why : NULL);
     weir_json_bool(json, "converged", weir_interval_converged(&images, WEIR_CLOSE));
     figures(json, candidate);
@@ -158,7 +151,7 @@ static void advice_json(struct weir_json *json, const struct weir_advice *advice
     weir_json_object(json, "advice");
     weir_json_text(json, "format", advice->format);
     weir_json_text(json, "next", advice->next);
-    command_json(json, advice->best ? advice->best->argv : NULL);
+    weir_strings_json(json, "command", advice->best ? advice->best->argv : NULL, advice->best ? INT_MAX : 0);
     weir_json_end(json, '}');
 }
 
@@ -183,10 +176,7 @@ void bench_print_json(const struct bench_results *results, const struct weir_com
     weir_json_bool(&json, "temporary", results->setup->temporary != NULL);
     weir_json_bool(&json, "in_memory", results->setup->in_memory);
     weir_json_end(&json, '}');
-    weir_json_object(&json, "config");
-    weir_json_text(&json, "data", results->setup->data);
-    weir_options_json(command, results->setup->options, &json);
-    weir_json_end(&json, '}');
+    weir_options_object(&json, "config", results->setup->data, command, results->setup->options);
     weir_fields_array(&json, "formats", &format_fields, results->grid->formats, results->grid->n_formats,
                       sizeof *results->grid->formats);
     weir_json_text(&json, "left_out", results->setup->left_out);

@@ -6,6 +6,7 @@
 #include "analyze/prediction/whatif.h"
 #include "base/grow.h"
 #include "cli/report/report_command.h"
+#include "pipeline/report/log_fields.h"
 #include "prof/trace/trace_read.h"
 #include "weir/report.h"
 
@@ -81,23 +82,9 @@ static void part_end(const struct job *job, struct run_part *part)
         return;
     }
     weir_json_end(job->json, ']');
-    weir_json_object(job->json, "start");
-    weir_start_json(job->json, &part->start);
-    weir_json_end(job->json, '}');
-    if (part->is_measured) {
-        weir_json_object(job->json, "measured");
-        weir_measured_json(job->json, &part->measured);
-        weir_json_end(job->json, '}');
-    } else {
-        weir_json_null(job->json, "measured");
-    }
-    weir_json_array(job->json, "epochs");
-    for (size_t i = 0; i < part->n_epochs; i++) {
-        weir_json_object(job->json, NULL);
-        weir_epoch_json(job->json, &part->epochs[i]);
-        weir_json_end(job->json, '}');
-    }
-    weir_json_end(job->json, ']');
+    weir_fields_object(job->json, "start", &weir_start_fields, &part->start);
+    weir_fields_object(job->json, "measured", &weir_measured_fields, part->is_measured ? &part->measured : NULL);
+    weir_fields_array(job->json, "epochs", &weir_epoch_fields, part->epochs, (int)part->n_epochs, sizeof *part->epochs);
     weir_totals_json(job->json, &part->totals, false);
     weir_json_end(job->json, '}');
     part_clear(part);

@@ -66,12 +66,8 @@ static void write_members(struct weir_json *json, const struct weir_whatif *foun
     weir_json_text(json, "type", "whatif");
     weir_json_text(json, "weir", weir_version());
     weir_json_text(json, "git", weir_git_describe());
-    weir_json_object(json, "machine");
-    weir_fields_json(json, &weir_sysinfo_fields, &machine);
-    weir_json_end(json, '}');
-    weir_json_object(json, "config");
-    weir_options_json(command, options, json);
-    weir_json_end(json, '}');
+    weir_fields_object(json, "machine", &weir_sysinfo_fields, &machine);
+    weir_options_object(json, "config", NULL, command, options);
     weir_whatif_json(json, found);
 }
 

@@ -278,10 +278,7 @@ void weir_run_head_log(FILE *out, const struct weir_run_head *head, const struct
     weir_json_text(&json, "data_filesystem", text);
     weir_json_end(&json, '}');
     write_versions(&json);
-    weir_json_object(&json, "config");
-    weir_json_text(&json, "data", head->data);
-    weir_options_json(head->command, head->values, &json);
-    weir_json_end(&json, '}');
+    weir_options_object(&json, "config", head->data, head->command, head->values);
     write_used(&json, head, loader);
     weir_json_end(&json, '}');
     weir_json_close(&json);

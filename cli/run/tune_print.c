@@ -1,4 +1,5 @@
 #include "cli/run/tune_print.h"
+#include "base/fields.h"
 #include "base/files.h"
 
 #include "analyze/trials/child.h"
@@ -244,10 +245,7 @@ static void write_candidate(struct weir_json *json, const struct weir_tune *tune
 static void write_command(struct weir_json *json, const struct tune_session *s)
 {
     struct weir_words words = command_words(s);
-    weir_json_array(json, "command");
-    for (int i = 0; i < words.n; i++)
-        weir_json_text(json, NULL, words.argv[i]);
-    weir_json_end(json, ']');
+    weir_strings_json(json, "command", words.argv, words.n);
     weir_words_free(&words);
 }
 
@@ -268,16 +266,11 @@ void tune_print_json(const struct tune_session *s, const struct weir_command *co
     weir_cli_json_open(&json, out);
     weir_json_text(&json, "weir", weir_version());
     weir_json_text(&json, "data", s->data);
-    weir_json_object(&json, "config");
-    weir_options_json(command, s->options, &json);
-    weir_json_end(&json, '}');
+    weir_options_object(&json, "config", NULL, command, s->options);
     weir_json_int(&json, "cores", tune->space.cores);
     weir_json_known(&json, "page_cache_fraction", s->cached);
     write_bounds(&json, &tune->look.demands);
-    weir_json_array(&json, "path");
-    for (int i = 0; i < s->n_lines; i++)
-        weir_json_text(&json, NULL, s->lines[i]);
-    weir_json_end(&json, ']');
+    weir_strings_json(&json, "path", s->lines, s->n_lines);
     weir_json_array(&json, "candidates");
     for (int i = 0; i < tune->n; i++)
         write_candidate(&json, tune, i);

@@ -21,6 +21,15 @@ static void put_shares(struct weir_json *json, const void *from)
     weir_json_end(json, '}');
 }
 
+static void put_files(struct weir_json *json, const void *from)
+{
+    const struct weir_process_figures *figures = from;
+    weir_json_array(json, "files");
+    for (int i = 0; i < figures->n_files && i < WEIR_PROCESS_FILES; i++)
+        weir_json_text(json, NULL, figures->files[i]);
+    weir_json_end(json, ']');
+}
+
 static void put_verdict(struct weir_json *json, const void *verdict)
 {
     weir_outside_json(json, verdict);
@@ -49,7 +58,7 @@ static const struct weir_field process[] = {
     KNOWN("other_threads_cores", other_cores),
     KNOWN("ready_threads", ready_threads),
     KNOWN("dataset_files", n_files),
-    STRINGS("files", files, n_files),
+    WRITTEN(put_files),
 };
 static WEIR_FIELDS(process_fields, process);
 #undef S
