@@ -35,20 +35,20 @@ static void write_text(struct weir_json *json, const struct weir_field *field, c
     weir_json_text(json, field->key, field->flags & WEIR_FIELD_OPTIONAL && text && !*text ? NULL : text);
 }
 
-/* Writes null and returns true if the number is unknown. */
+/* Returns true if the number is unknown, which is written as null or not at all. */
 static bool write_unknown(struct weir_json *json, const struct weir_field *field, const char *key, double value)
 {
-    bool unknown = (field->flags & WEIR_FIELD_KNOWN && value < 0) || (field->flags & WEIR_FIELD_POSITIVE && value <= 0);
-    if (unknown)
-        weir_json_null(json, key);
-    return unknown;
+    bool known = field->flags & WEIR_FIELD_KNOWN;
+    if (field->flags & WEIR_FIELD_OMIT && (known ? value < 0 : value <= 0))
+        return true;
+    if (!(known && value < 0) && !(field->flags & WEIR_FIELD_POSITIVE && value <= 0))
+        return false;
+    weir_json_null(json, key);
+    return true;
 }
 
 static void write_double(struct weir_json *json, const struct weir_field *field, double value)
 {
-    bool known = field->flags & WEIR_FIELD_KNOWN;
-    if (field->flags & WEIR_FIELD_OMIT && (known ? value < 0 : value <= 0))
-        return;
     for (const char *key = field->key; key; key = key == field->key ? field->older : NULL)
         if (!write_unknown(json, field, key, value))
             weir_json_double(json, key, value);
@@ -60,13 +60,6 @@ static void write_integer(struct weir_json *json, const struct weir_field *field
         weir_json_int(json, field->key, value);
 }
 
-static void write_count(struct weir_json *json, const struct weir_field *field, uint64_t value)
-{
-    bool omitted = field->flags & WEIR_FIELD_OMIT && value == 0;
-    if (!omitted && !write_unknown(json, field, field->key, (double)value))
-        weir_json_uint(json, field->key, value);
-}
-
 static void write_array(struct weir_json *json, const struct weir_field *field, const void *object)
 {
     const char *element = (const char *)object + field->offset;
@@ -75,11 +68,9 @@ static void write_array(struct weir_json *json, const struct weir_field *field, 
     if (field->flags & WEIR_FIELD_OWNED)
         memcpy(&element, (const void *)element, sizeof element);
     weir_json_array(json, field->key);
-    for (int i = 0; i < n && i < field->max; i++, element += field->size) {
-        if (!weir_field_is_set(element, field->present, field->present_size))
-            continue;
-        weir_fields_object(json, NULL, field->inner, element);
-    }
+    for (int i = 0; i < n && i < field->max; i++, element += field->size)
+        if (weir_field_is_set(element, field->present, field->present_size))
+            weir_fields_object(json, NULL, field->inner, element);
     weir_json_end(json, ']');
 }
 
@@ -87,13 +78,15 @@ static void write_field(struct weir_json *json, const struct weir_field *field, 
 {
     const char *at = (const char *)object + field->offset;
     const void *value = at;
-    bool present = weir_field_is_set(object, field->present, field->present_size);
+    /* An array's elements are tested one by one. */
+    bool present = field->type != WEIR_FIELD_ARRAY && weir_field_is_set(object, field->present, field->present_size);
     switch (field->type) {
     case WEIR_FIELD_DOUBLE:
         write_double(json, field, *(const double *)value);
         break;
     case WEIR_FIELD_COUNT:
-        write_count(json, field, *(const uint64_t *)value);
+        if (!write_unknown(json, field, field->key, (double)*(const uint64_t *)value))
+            weir_json_uint(json, field->key, *(const uint64_t *)value);
         break;
     case WEIR_FIELD_INT:
         write_integer(json, field, *(const int *)value);

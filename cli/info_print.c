@@ -59,8 +59,7 @@ static void count_bytes(const struct weir_dataset *dataset, int camera, struct c
 {
     double sum = 0;
     facts->cost = (struct weir_frame_cost){0};
-    facts->frames = facts->measured = facts->bytes_max = 0;
-    facts->bytes_min = UINT64_MAX;
+    facts->frames = facts->measured = facts->bytes_min = facts->bytes_max = 0;
     for (int e = 0; e < weir_dataset_episodes(dataset); e++)
         for (int t = 0; t < weir_dataset_steps(dataset, e); t++) {
             uint64_t bytes = weir_frame_stored_bytes(dataset, e, camera, t);
@@ -74,7 +73,7 @@ static void count_bytes(const struct weir_dataset *dataset, int camera, struct c
                 continue;
             facts->measured++;
             sum += (double)bytes;
-            facts->bytes_min = bytes < facts->bytes_min ? bytes : facts->bytes_min;
+            facts->bytes_min = facts->measured == 1 || bytes < facts->bytes_min ? bytes : facts->bytes_min;
             facts->bytes_max = bytes > facts->bytes_max ? bytes : facts->bytes_max;
         }
     facts->bytes_mean = facts->measured ? sum / (double)facts->measured : 0;
@@ -390,11 +389,6 @@ static void put_storage(struct weir_json *json, const void *from)
 }
 
 #define S struct camera_facts
-static const struct weir_field bytes_rows[] = {
-    PLAIN("frame_bytes_min", bytes_min),
-    PLAIN("frame_bytes_max", bytes_max),
-};
-static WEIR_FIELDS(bytes_fields, bytes_rows);
 static const struct weir_field amplification_rows[] = {
     PLAIN("read", read_ratio),
     PLAIN("inflated", inflated_ratio),
@@ -414,7 +408,8 @@ static const struct weir_field camera_rows[] = {
     PLAIN("frames", frames),
     PLAIN("frames_measured", measured),
     POSITIVE("frame_bytes_mean", bytes_mean),
-    {.type = WEIR_FIELD_GROUP, .inner = &bytes_fields, WEIR_FIELD_PRESENT(S, measured)},
+    OMIT("frame_bytes_min", bytes_min),
+    OMIT("frame_bytes_max", bytes_max),
     WRITTEN(put_storage),
     OBJECT("chunk_amplification", amplification_fields),
 };

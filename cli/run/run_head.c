@@ -197,10 +197,6 @@ struct used {
 };
 
 #define S struct used
-static const struct weir_field launched[] = {
-    PLAIN("local_cores", ranks.local_cores),
-};
-static WEIR_FIELDS(launched_fields, launched);
 static const struct weir_field gpu[] = {
     PLAIN("number", facts.device),
     PLAIN("name", facts.gpu),
@@ -235,7 +231,7 @@ static const struct weir_field used[] = {
     PLAIN("local_rank", ranks.local_rank),
     PLAIN("local_world_size", ranks.local_size),
     PLAIN("cores", facts.cores),
-    {.type = WEIR_FIELD_GROUP, .inner = &launched_fields, WEIR_FIELD_PRESENT(S, ranks.local_cores)},
+    OMIT("local_cores", ranks.local_cores),
     OBJECT_IF("gpu", gpu_fields, facts.gpu),
     PLAIN("decoder", facts.decoder_used),
     PLAIN("decoder_why", facts.decoder_why),

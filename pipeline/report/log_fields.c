@@ -399,9 +399,9 @@ static const struct weir_field io[] = {
     WEIR_FIELD(S, "cache_damaged_blocks", server.cache_damaged_blocks, WEIR_FIELD_OMIT),
     WEIR_FIELD(S, "cache_errno", server.cache_errno, WEIR_FIELD_OMIT),
     WEIR_FIELD(S, "server_in_flight", server.in_flight, WEIR_FIELD_OMIT),
-    WEIR_FIELD(S, "server_limit", server.limit, WEIR_FIELD_OMIT),
-    WEIR_FIELD(S, "server_limit_most", server.limit_most, WEIR_FIELD_OMIT),
-    WEIR_FIELD(S, "server_limit_fixed", server.limit_fixed, WEIR_FIELD_OMIT),
+    PLAIN("server_limit", server.limit),
+    PLAIN("server_limit_most", server.limit_most),
+    PLAIN("server_limit_fixed", server.limit_fixed),
     WEIR_FIELD(S, "server_host", server.host, WEIR_FIELD_OMIT | WEIR_FIELD_OPTIONAL | WEIR_FIELD_SHOWN),
 };
 static WEIR_FIELDS(io_fields, io);

@@ -101,16 +101,8 @@ static const struct weir_field prof[] = {
      .inner = &thread_fields,
      .count = offsetof(S, n_workers),
      .max = WEIR_REPORT_WORKERS_MAX},
-    {.key = "consumer",
-     .type = WEIR_FIELD_OBJECT,
-     WEIR_FIELD_AT(S, consumer),
-     .inner = &thread_fields,
-     WEIR_FIELD_PRESENT(S, consumer.name)},
-    {.key = "machine",
-     .type = WEIR_FIELD_OBJECT,
-     WEIR_FIELD_AT(S, machine),
-     .inner = &machine_fields,
-     WEIR_FIELD_PRESENT(S, machine.used)},
+    MEMBER_IF("consumer", thread_fields, consumer, name),
+    MEMBER_IF("machine", machine_fields, machine, used),
 };
 WEIR_FIELDS(weir_prof_fields, prof);
 
