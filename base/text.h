@@ -42,7 +42,7 @@ void weir_shell_word(FILE *out, const char *word);
 
 /* For qsort and bsearch: the order of strcmp. Elements are arrays of characters, or structs that begin with one. */
 int weir_compare_text(const void *a, const void *b);
-/* The same for elements that are pointers to strings. */
+/* The same for pointers to strings, and structs that begin with one. */
 int weir_compare_text_pointer(const void *a, const void *b);
 
 #endif

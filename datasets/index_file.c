@@ -4,12 +4,14 @@
 #include "base/grow.h"
 #include "base/gz_file.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "datasets/episode_bytes.h"
 #include "datasets/format_ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,17 +141,13 @@ struct entry {
     struct file_fields *head;
     uint8_t *episodes;
 };
+_Static_assert(offsetof(struct entry, path) == 0, "for weir_compare_text_pointer");
 
 struct weir_index_file {
     uint8_t *bytes;
     struct entry *entries; /* sorted by path */
     int n;
 };
-
-static int by_path(const void *a, const void *b)
-{
-    return strcmp(((const struct entry *)a)->path, ((const struct entry *)b)->path);
-}
 
 /* Returns false for malformed contents or different options. */
 static bool list_entries(struct weir_index_file *index, struct weir_bytes_reader c, const char *recipe)
@@ -169,7 +167,7 @@ static bool list_entries(struct weir_index_file *index, struct weir_bytes_reader
         index->entries[index->n++] = entry;
     }
     if (index->n > 1)
-        qsort(index->entries, (size_t)index->n, sizeof *index->entries, by_path);
+        qsort(index->entries, (size_t)index->n, sizeof *index->entries, weir_compare_text_pointer);
     return !c.bad;
 }
 
@@ -258,9 +256,9 @@ bool weir_index_file_find(const struct weir_index_file *index, struct weir_origi
                           struct weir_file_result *result)
 {
     struct weir_file_index *file = &result->file;
-    struct entry wanted = {.path = path};
     const struct entry *entry =
-        index->n ? bsearch(&wanted, index->entries, (size_t)index->n, sizeof wanted, by_path) : NULL;
+        index->n ? bsearch(&path, index->entries, (size_t)index->n, sizeof *index->entries, weir_compare_text_pointer)
+                 : NULL;
     struct weir_err err = WEIR_ERR_NONE;
     if (!entry || weir_file_identify(file, origin, path, NULL, &err) < 0)
         return false;

@@ -6,6 +6,7 @@
 #include "base/text.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,6 +108,8 @@ static void name_stage(struct row *row, const struct weir_rank_stage *stage)
     snprintf(row->name, sizeof row->name, "%s%s%s%s", stage->name, told ? " (" : "", told ? stage->side : "",
              told ? ")" : "");
 }
+
+_Static_assert(offsetof(struct row, name) == 0, "for weir_compare_text");
 
 /* Fills in the figures, then the stages in the order of their names. */
 static bool fill_rows(struct rows *rows, const struct weir_rank *ranks, int n)

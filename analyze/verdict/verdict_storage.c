@@ -1,7 +1,9 @@
 /* Rules for storage: one slow camera, one slow file, a few slow reads, a cold first epoch, bandwidth or latency. */
 #include "analyze/verdict/verdict_priv.h"
+#include "base/numbers.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* ---- the first epoch ---- */
 
@@ -68,13 +70,10 @@ static double median_of_others(const struct weir_report_sources *sources, int bu
     int n = 0;
     for (int i = 0; i < sources->n_cameras; i++) {
         const struct weir_report_source *source = of_camera(sources, i, decode);
-        if (i == but || source->count == 0)
-            continue;
-        int at = n++;
-        for (; at > 0 && p50[at - 1] > source->p50_s; at--)
-            p50[at] = p50[at - 1];
-        p50[at] = source->p50_s;
+        if (i != but && source->count > 0)
+            p50[n++] = source->p50_s;
     }
+    qsort(p50, (size_t)n, sizeof *p50, weir_compare_double);
     return n > 0 ? p50[n / 2] : 0;
 }
 

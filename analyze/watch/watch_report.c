@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -154,6 +155,8 @@ static void fill_report(struct made *made, bool whole)
     report->steps.first_wait_s = f->run_first_s;
     report->storage.device_bytes = -1;
 }
+
+_Static_assert(offsetof(struct weir_report_row, name) == 0, "for weir_compare_text");
 
 static void fill_prof(struct weir_report *prof, const struct weir_watch_settings *settings)
 {

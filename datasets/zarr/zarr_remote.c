@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,15 +33,13 @@ static bool is_listed(const struct weir_zarr_files *files, const char *key)
                                         weir_compare_text_pointer) != NULL;
 }
 
-static int by_key(const void *a, const void *b)
-{
-    return strcmp(((const struct weir_zarr_value *)a)->key, ((const struct weir_zarr_value *)b)->key);
-}
+_Static_assert(offsetof(struct weir_zarr_value, key) == 0, "for weir_compare_text_pointer");
 
 static const struct weir_zarr_value *value_of(const struct weir_zarr_files *files, const char *key)
 {
-    const struct weir_zarr_value wanted = {.key = (char *)key};
-    return files->n_values > 0 ? bsearch(&wanted, files->values, (size_t)files->n_values, sizeof wanted, by_key) : NULL;
+    return files->n_values > 0
+               ? bsearch(&key, files->values, (size_t)files->n_values, sizeof *files->values, weir_compare_text_pointer)
+               : NULL;
 }
 
 /* Returns whether lists leave out this key. */
@@ -124,7 +123,7 @@ static int read_ahead(struct weir_zarr_files *files, struct weir_path_list *keys
         }
         weir_run_jobs(THREADS, keys->n, read_one, &(struct reading){files, values + before, 0});
         files->n_values = (int)n;
-        qsort(values, n, sizeof *values, by_key);
+        qsort(values, n, sizeof *values, weir_compare_text_pointer);
     }
     weir_path_list_free(keys);
     return values ? 0 : weir_no_memory(err);
