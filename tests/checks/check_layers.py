@@ -5,8 +5,9 @@
    base <- prof <- origin <- {io, decoders, datasets} <- pipeline <- {analyze, convert} <- {cli, python} <- extras. Folders in
    braces never include each other, and an extra includes no other extra except extras/common. An extra's library
    includes only public headers and the extras'; its cli/, cuda/ and python/ belong to the program, the CUDA module and the
-   Python package, and extras/motion is not separate yet (PART). Rooms inside a folder have an order (ROOMS). cuda/ includes base/, the *_ops.h that it implements, cuda_module.h, weir/kernel_clock.h and
-   .cuh, and no other folder includes it. tests and bench may include anything.
+   Python package, and extras/motion is not separate yet (PART). Rooms inside a folder have an order (ROOMS), which
+   docs/internals/architecture.md has too. cuda/ includes base/, the *_ops.h that it implements, cuda_module.h,
+   weir/kernel_clock.h and .cuh, and no other folder includes it. tests and bench may include anything.
 2. *_ops.h may only be included where they are implemented: in the same top-level folder, and in cuda/. *_priv.h stay in
    their room. tests and bench may include both.
 3. No extern declares a symbol that an upper layer defines.
@@ -30,8 +31,8 @@ import tokenize
 
 LAYERS = {"base": 0, "prof": 1, "stages": 1.5, "frame kinds": 1.5, "origin": 1.7, "io": 2, "decoders": 2, "datasets": 2, "pipeline": 3, "analyze": 4, "convert": 4,
           "cli": 5, "python": 5, "extras": 6, "cuda": 9}
-# The order of the rooms inside a folder: a room includes only rooms with a smaller number
-# (docs/internals/architecture.md).
+ARCHITECTURE = "docs/internals/architecture.md"
+# The order of the rooms inside a folder: a room includes only rooms with a smaller number.
 ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/processes": 0, "prof/ranks": 0, "prof/gpu": 1, "prof/record": 2, "prof/report": 3, "prof/watch": 4,
          "decoders": 0, "decoders/gpu": 1, "decoders/video": 1,
          "datasets/chunks": 0, "datasets/video": 0, "datasets/parquet": 0.5, "datasets/helper": 0, "datasets": 1, "datasets/layouts": 2, "datasets/hdf5": 2,
@@ -96,6 +97,17 @@ def without_comments(text):
     kept = pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)) if m.group(0).startswith("/") else m.group(0), text)
     return "\n".join(line if re.match(r"\s*#\s*include", line) else pattern.sub(blank, line)
                      for line in kept.split("\n"))
+
+
+def rooms_of(top):
+    """The rooms of a folder, one list per number, with the names that ARCHITECTURE has."""
+    rooms = {room: number for room, number in ROOMS.items() if room.split("/")[0] == top}
+    return [sorted(room.removeprefix(top + "/") + "/" for room in rooms if rooms[room] == number)
+            for number in sorted(set(rooms.values()))]
+
+
+def text_of(groups):
+    return " < ".join(" ".join(group) for group in groups if group) or "none"
 
 
 class Tree:
@@ -305,6 +317,17 @@ class Tree:
             if not FREE.match(folder) and folders.count(folder) > FOLDER_FILES:
                 self.fault(folder, 0, f"{folders.count(folder)} .c files; {FOLDER_FILES} are the most: make rooms in it")
 
+    def check_rooms(self):
+        """Checks that the table in ARCHITECTURE has the rooms of ROOMS, in their order."""
+        with open(os.path.join(self.root, ARCHITECTURE), encoding="utf-8") as f:
+            table = re.search(r"rooms, lowest first \|\n.*\n((?:\|.*\n)*)", f.read())[1]
+        rows = dict(re.findall(r"^\| `(\w+)/` \| (.*) \|$", table, re.M))
+        for top in sorted(rows.keys() | {room.split("/")[0] for room in ROOMS if "/" in room}):
+            groups = [sorted(re.findall(r"`((?:\w+/)+)`", group)) for group in rows.get(top, "").split(" < ")]
+            printed, known = text_of(groups), text_of(rooms_of(top))
+            if printed != known:
+                self.fault(ARCHITECTURE, 0, f"{top}/ has the rooms {printed}; in ROOMS of tests/checks/check_layers.py: {known}")
+
     def check(self):
         seen = {}
         for folder, name in self.files:
@@ -317,6 +340,7 @@ class Tree:
             if len(users) > PAIRS.get(header, 1):
                 self.fault(", ".join(sorted(users)), 0, f"<{header}> may be included by {PAIRS.get(header, 1)} only")
         self.check_build()
+        self.check_rooms()
         self.check_names()
         self.check_paths()
         return self.faults
@@ -331,7 +355,13 @@ def header(path, text=""):
     return {path: f"#ifndef {guard}\n#define {guard}\n{text}#endif\n"}
 
 
+def room_table(tops=("prof", "decoders", "datasets", "pipeline", "analyze", "cli", "extras")):
+    return "| folder | rooms, lowest first |\n|---|---|\n" + "".join(
+        f"| `{top}/` | {' < '.join('; '.join(f'`{room}` text' for room in group) for group in rooms_of(top))} |\n" for top in tops)
+
+
 GOOD = {
+    ARCHITECTURE: room_table(),
     "CMakeLists.txt": "add_library(x low.c pen.c paper.c mid.c store.c keep.c scan.c pass.c act.c top.c)\n",
     **header("base/low.h", "/* exit(1) in a comment */\n"),
     "tests/tools/low.sh": "true # tools/low.sh, base/low.h; torch/lost.py, FOLDER/lost.txt, ~/lost.txt\necho base/lost.c\n",
@@ -416,6 +446,10 @@ BAD = [
     ({"io/mid.c": "/* as mid.c does,\n * see io/lost.h */\n"}, "io/mid.c:2: a comment names io/lost.h"),
     ({"tests/tools/mid.sh": "# docs/LOST.md has more\n"}, "tests/tools/mid.sh:1: a comment names docs/LOST.md"),
     ({"python/mid.py": 'def mid():\n    """As tools/lost.sh."""\n'}, "python/mid.py:2: a comment names tools/lost.sh"),
+    ({ARCHITECTURE: room_table(("prof", "decoders", "datasets", "pipeline", "analyze", "extras"))}, "cli/ has the rooms none; in"),
+    ({ARCHITECTURE: room_table() + "| `io/` | `attic/` text |\n"}, "io/ has the rooms attic/; in ROOMS of"),
+    ({ARCHITECTURE: room_table().replace("`symbols/`", "")}, "prof/ has the rooms processes/ ranks/ trace/ < gpu/"),
+    ({ARCHITECTURE: room_table().replace("`record/` text < `report/`", "`report/` text < `record/`")}, "gpu/ < report/ < record/"),
     ({**{f"io/many_{i}.c": "int a;\n" for i in range(25)}, "CMakeLists.txt": GOOD["CMakeLists.txt"] +
       " ".join(f"many_{i}.c" for i in range(25)) + "\n"}, "io: 26 .c files"),
 ]
