@@ -3,8 +3,6 @@
 #include "base/terminal.h"
 #include "base/threads.h"
 #include "origin/http_transfer_priv.h"
-#include "weir/recorder.h"
-#include "weir/stages.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -48,17 +46,7 @@ static uint64_t next_random(struct weir_client *http)
     return http->random;
 }
 
-static void count(_Atomic uint64_t *counter, uint64_t more)
-{
-    atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
-}
-
 /* ---- attempts ---- */
-
-static int place_of(const struct weir_transfer *t)
-{
-    return (int)(t - t->http->transfers);
-}
 
 static void finish(struct weir_transfer *t)
 {
@@ -80,78 +68,23 @@ static void make_idle(struct weir_transfer *t)
 
 static void begin(struct weir_transfer *t)
 {
-    struct weir_client_response *r = &t->response;
-    r->rc = t->easy || weir_transfer_open(t) ? weir_transfer_prepare(t) : weir_client_shortage(&r->err);
-    if (t->attempt > 1)
-        weir_span(WEIR_STAGE_RETRY_PAUSE, t->end, t->begin);
-    if (r->rc == 0 && !weir_events_add(&t->http->events, place_of(t), t->easy))
-        r->rc = weir_client_shortage(&r->err);
-    if (r->rc < 0) {
+    if (weir_transfer_begin(t) < 0) {
         finish(t);
         return;
     }
     t->state = WEIR_TRANSFER_FLYING;
     t->http->active++;
-    count(&t->http->config.counts->requests, 1);
-}
-
-/* Returns how long the attempt took to connect, in ticks; 0 if the connection existed. */
-static uint64_t connecting(const struct weir_transfer *t, long connections)
-{
-    curl_off_t us = 0, tls_us = 0;
-    if (connections == 0)
-        return 0;
-    curl_easy_getinfo(t->easy, CURLINFO_CONNECT_TIME_T, &us);
-    curl_easy_getinfo(t->easy, CURLINFO_APPCONNECT_TIME_T, &tls_us);
-    us = tls_us > us ? tls_us : us;
-    return us > 0 ? (uint64_t)((double)us * 1000 / weir_clock_ns_per_tick()) : 0;
-}
-
-static void record_stages(struct weir_transfer *t, long connections, uint64_t now)
-{
-    uint64_t connected = t->begin + connecting(t, connections);
-    if (connected > t->begin)
-        weir_span(WEIR_STAGE_CONNECT, t->begin, connected);
-    if (!t->first)
-        return;
-    weir_span(WEIR_STAGE_FIRST_BYTE, connected < t->first ? connected : t->first, t->first);
-    weir_span(WEIR_STAGE_TRANSFER, t->first, now);
-}
-
-static void count_attempt(struct weir_transfer *t, bool again)
-{
-    struct weir_client_counts *c = t->http->config.counts;
-    struct weir_client_response *r = &t->response;
-    long connections = 0;
-    uint64_t now = weir_clock_ticks();
-    curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connections);
-    count(&c->connections, connections > 0 ? (uint64_t)connections : 0);
-    count(&c->bytes, r->bytes);
-    count(&c->retries, again);
-    count(&c->throttled, r->head.status == 429 || r->head.status == 503);
-    r->took_ns = weir_clock_to_ns(now - t->begin);
-    r->first_byte_ns = t->first ? weir_clock_to_ns(t->first - t->begin) : 0;
-    if (t->first) {
-        count(&c->waited_ns, r->first_byte_ns);
-        count(&c->transfer_ns, r->took_ns - r->first_byte_ns);
-    }
-    record_stages(t, connections, now);
 }
 
 static void end_attempt(struct weir_transfer *t, int code)
 {
     struct weir_client *http = t->http;
-    bool again = weir_transfer_judge(t, code) && t->attempt < weir_transfer_attempts(http);
-    weir_events_remove(&http->events, place_of(t), t->easy);
     http->active--;
-    count_attempt(t, again);
-    if (!again) {
+    if (!weir_transfer_end(t, code)) {
         finish(t);
         return;
     }
     t->state = WEIR_TRANSFER_PAUSED;
-    snprintf(t->why, sizeof t->why, "%.*s", (int)strcspn(t->response.err.text, ";"), t->response.err.text);
-    t->end = weir_clock_ticks();
     t->resume_ns = weir_clock_monotonic_ns() + weir_client_pause_ns(http->config.pause_ns, t->attempt,
                                                                     t->response.head.retry_after_s, next_random(http));
     http->paused++;
@@ -194,7 +127,7 @@ void weir_client_cancel(struct weir_client *http)
         if (t->state != WEIR_TRANSFER_FLYING && t->state != WEIR_TRANSFER_PAUSED)
             continue;
         if (t->state == WEIR_TRANSFER_FLYING) {
-            weir_events_remove(&http->events, place_of(t), t->easy);
+            weir_transfer_stop(t);
             http->active--;
         } else {
             http->paused--;

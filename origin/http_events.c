@@ -1,4 +1,4 @@
-#include "origin/http_events_priv.h"
+#include "origin/http_transfer_priv.h"
 #include "weir/base.h"
 
 #include <curl/curl.h>

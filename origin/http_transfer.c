@@ -1,6 +1,8 @@
-/* One request: what libcurl calls, the options and headers of an attempt, and its result. */
+/* The attempts of one request: what libcurl calls, options and headers, the result, and the stages. */
 #include "base/shortage.h"
 #include "origin/http_transfer_priv.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -219,7 +221,8 @@ static int set_request(struct weir_transfer *t)
     return ok ? set_headers(t) : weir_no_memory(&t->response.err);
 }
 
-int weir_transfer_prepare(struct weir_transfer *t)
+/* Sets up the attempt. Returns 0 or the code in the response. */
+static int prepare(struct weir_transfer *t)
 {
     struct weir_client_response *r = &t->response;
     r->head = (struct weir_client_head){0};
@@ -281,10 +284,10 @@ static int transfer_error(struct weir_transfer *t, CURLcode code, bool *again)
     return weir_err_set(err, -EREMOTEIO, "%s; check the URL and the server", why);
 }
 
-bool weir_transfer_judge(struct weir_transfer *t, int result)
+/* Determines the result of the attempt. Returns whether it may succeed when repeated. */
+static bool judge(struct weir_transfer *t, CURLcode code)
 {
     struct weir_client_response *r = &t->response;
-    CURLcode code = (CURLcode)result;
     bool again = false;
     if (r->rc < 0) /* set by a callback */
         return false;
@@ -307,12 +310,94 @@ bool weir_transfer_judge(struct weir_transfer *t, int result)
     return again;
 }
 
-/* ---- opening ---- */
+/* ---- attempts ---- */
 
-bool weir_transfer_open(struct weir_transfer *t)
+static void count(_Atomic uint64_t *counter, uint64_t more)
+{
+    atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
+}
+
+static int place_of(const struct weir_transfer *t)
+{
+    return (int)(t - t->http->transfers);
+}
+
+static bool make_handle(struct weir_transfer *t)
 {
     t->easy = curl_easy_init();
     return t->easy && set_fixed_options(t);
+}
+
+int weir_transfer_begin(struct weir_transfer *t)
+{
+    struct weir_client_response *r = &t->response;
+    r->rc = t->easy || make_handle(t) ? prepare(t) : weir_client_shortage(&r->err);
+    if (t->attempt > 1)
+        weir_span(WEIR_STAGE_RETRY_PAUSE, t->end, t->begin);
+    if (r->rc == 0 && !weir_events_add(&t->http->events, place_of(t), t->easy))
+        r->rc = weir_client_shortage(&r->err);
+    if (r->rc == 0)
+        count(&t->http->config.counts->requests, 1);
+    return r->rc;
+}
+
+/* Returns how long the attempt took to connect, in ticks; 0 if the connection existed. */
+static uint64_t connecting(const struct weir_transfer *t, long connections)
+{
+    curl_off_t us = 0, tls_us = 0;
+    if (connections == 0)
+        return 0;
+    curl_easy_getinfo(t->easy, CURLINFO_CONNECT_TIME_T, &us);
+    curl_easy_getinfo(t->easy, CURLINFO_APPCONNECT_TIME_T, &tls_us);
+    us = tls_us > us ? tls_us : us;
+    return us > 0 ? (uint64_t)((double)us * 1000 / weir_clock_ns_per_tick()) : 0;
+}
+
+static void record_stages(struct weir_transfer *t, long connections, uint64_t now)
+{
+    uint64_t connected = t->begin + connecting(t, connections);
+    if (connected > t->begin)
+        weir_span(WEIR_STAGE_CONNECT, t->begin, connected);
+    if (!t->first)
+        return;
+    weir_span(WEIR_STAGE_FIRST_BYTE, connected < t->first ? connected : t->first, t->first);
+    weir_span(WEIR_STAGE_TRANSFER, t->first, now);
+}
+
+static void count_attempt(struct weir_transfer *t, bool again)
+{
+    struct weir_client_counts *c = t->http->config.counts;
+    struct weir_client_response *r = &t->response;
+    long connections = 0;
+    uint64_t now = weir_clock_ticks();
+    curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connections);
+    count(&c->connections, connections > 0 ? (uint64_t)connections : 0);
+    count(&c->bytes, r->bytes);
+    count(&c->retries, again);
+    count(&c->throttled, r->head.status == 429 || r->head.status == 503);
+    r->took_ns = weir_clock_to_ns(now - t->begin);
+    r->first_byte_ns = t->first ? weir_clock_to_ns(t->first - t->begin) : 0;
+    if (t->first) {
+        count(&c->waited_ns, r->first_byte_ns);
+        count(&c->transfer_ns, r->took_ns - r->first_byte_ns);
+    }
+    record_stages(t, connections, now);
+}
+
+void weir_transfer_stop(struct weir_transfer *t)
+{
+    weir_events_remove(&t->http->events, place_of(t), t->easy);
+}
+
+bool weir_transfer_end(struct weir_transfer *t, int code)
+{
+    bool again = judge(t, (CURLcode)code) && t->attempt < weir_transfer_attempts(t->http);
+    weir_transfer_stop(t);
+    count_attempt(t, again);
+    if (again)
+        snprintf(t->why, sizeof t->why, "%.*s", (int)strcspn(t->response.err.text, ";"), t->response.err.text);
+    t->end = weir_clock_ticks();
+    return again;
 }
 
 void weir_transfer_close(struct weir_transfer *t)

@@ -3,8 +3,42 @@
 #ifndef WEIR_ORIGIN_HTTP_TRANSFER_PRIV_H
 #define WEIR_ORIGIN_HTTP_TRANSFER_PRIV_H
 
-#include "origin/http_events_priv.h"
 #include "origin/http_priv.h"
+
+/* ---- libcurl's events by epoll, whose cost, unlike that of poll, does not grow with the number of requests in flight
+ * ---- */
+
+/* libcurl searches all connections of a multi handle for a free one, so each handle has only a few places for
+ * requests. They share addresses of hosts and sessions of TLS. */
+enum { WEIR_EVENT_GROUP = 16, WEIR_EVENT_GROUPS = 64 };
+
+struct weir_event_group {
+    struct weir_events *events;
+    void *multi;       /* NULL: not used yet */
+    uint64_t timer_ns; /* when libcurl must be called even without an event; UINT64_MAX = never */
+};
+
+/* Begin with zeros. */
+struct weir_events {
+    int poller;       /* plus one */
+    uint64_t touched; /* a bit per group: something in it may be complete */
+    void *share;      /* for CURLOPT_SHARE of the handles */
+    struct weir_event_group groups[WEIR_EVENT_GROUPS];
+};
+
+/* Returns false if resources are missing. */
+bool weir_events_open(struct weir_events *events);
+/* Call after all handles were removed and closed. */
+void weir_events_close(struct weir_events *events);
+/* Start and end the request of a handle. place: below WEIR_EVENT_GROUP * WEIR_EVENT_GROUPS. */
+bool weir_events_add(struct weir_events *events, int place, void *easy);
+void weir_events_remove(struct weir_events *events, int place, void *easy);
+/* Returns a handle whose request has ended, with its CURLcode, or NULL. */
+void *weir_events_done(struct weir_events *events, int *code);
+/* Lets libcurl work, and waits at most wait_ms for events. Returns 0 or -errno. */
+int weir_events_run(struct weir_events *events, int wait_ms);
+
+/* ---- requests ---- */
 
 struct curl_slist;
 
@@ -56,15 +90,14 @@ static inline int weir_transfer_attempts(const struct weir_client *http)
     return http->has_answered || http->config.attempts < FIRST_ATTEMPTS ? http->config.attempts : FIRST_ATTEMPTS;
 }
 
-/* Makes the handle. Returns false if memory is short; close it in any case. */
-bool weir_transfer_open(struct weir_transfer *transfer);
+/* Starts the next attempt of the request. Returns 0, or the code in transfer->response. */
+int weir_transfer_begin(struct weir_transfer *transfer);
+/* Ends an attempt that libcurl has ended with this CURLcode, with its result in transfer->response. Returns whether to
+ * repeat it. */
+bool weir_transfer_end(struct weir_transfer *transfer, int code);
+/* Stops the attempt in flight. */
+void weir_transfer_stop(struct weir_transfer *transfer);
 void weir_transfer_close(struct weir_transfer *transfer);
-
-/* Sets up the next attempt of the request. Returns 0 or the code in transfer->response. */
-int weir_transfer_prepare(struct weir_transfer *transfer);
-/* Determines the result of an attempt that ended with this CURLcode, in transfer->response. Returns whether to repeat
- * it. */
-bool weir_transfer_judge(struct weir_transfer *transfer, int code);
 /* Frees the headers of an attempt, and wipes them if they have secrets. */
 void weir_transfer_free_headers(struct weir_transfer *transfer);
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_ORIGIN_S3_CREDENTIALS_H
 #define WEIR_ORIGIN_S3_CREDENTIALS_H
 
-#include "origin/s3_process.h"
+#include "origin/http.h"
 #include "origin/s3_sign.h"
 
 /* Finds credentials: environment, ~/.aws/credentials and ~/.aws/config (AWS_PROFILE), credential_process, the address
@@ -27,5 +27,21 @@ int weir_s3_credentials_json(struct weir_s3_credentials *credentials, const char
 
 /* Parses "2013-05-24T00:00:00Z". Returns seconds since 1970, or 0. */
 int64_t weir_s3_time(const char *text);
+
+/* ---- s3_process.c: the user's credential_process, run without a shell, as AWS's programs do ---- */
+
+enum { WEIR_PROCESS_WORDS_MAX = 64, WEIR_PROCESS_LIMIT_S = 60 }; /* the limit of AWS's SDK for Go */
+
+/* Splits a command into words, in place, like Python's shlex.split: words end at blanks; single quotes keep everything,
+ * double quotes all but \" and \\; elsewhere a backslash keeps the next character. words: ends with NULL. Returns the
+ * number of words, or -EINVAL for a quote without an end, no word or too many. */
+int weir_words_split(char *command, char *words[WEIR_PROCESS_WORDS_MAX + 1]);
+
+/* Runs the command for at most limit_s and copies its output, at most size - 1 bytes, to text, with a final zero. The
+ * host may ignore SIGCHLD or reap the process; its exit status is then unknown and counts as success. Returns the
+ * number of bytes (one line is printed if that takes over a sixth of the limit); -ECANCELED; -ETIMEDOUT; or another
+ * negative code with err. */
+int weir_process_output(const char *command, int limit_s, const struct weir_waiter *waiter, char *text, size_t size,
+                        struct weir_err *err);
 
 #endif

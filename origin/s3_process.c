@@ -1,6 +1,6 @@
-#include "origin/s3_process.h"
 #include "base/shortage.h"
 #include "base/terminal.h"
+#include "origin/s3_credentials.h"
 #include "weir/base.h"
 
 #include <errno.h>
