@@ -372,7 +372,7 @@ static void print_text(const struct facts *facts, const char *path)
 
 /* ---- as JSON ---- */
 
-static void put_storage(struct weir_json *json, const void *from)
+static void put_storage_and_video(struct weir_json *json, const void *from)
 {
     const struct camera_facts *camera = from;
     struct weir_storage_kind kind;
@@ -410,7 +410,7 @@ static const struct weir_field camera_rows[] = {
     POSITIVE("frame_bytes_mean", bytes_mean),
     OMIT("frame_bytes_min", bytes_min),
     OMIT("frame_bytes_max", bytes_max),
-    WRITTEN(put_storage),
+    WRITTEN(put_storage_and_video),
     OBJECT("chunk_amplification", amplification_fields),
 };
 static WEIR_FIELDS(camera_fields, camera_rows);

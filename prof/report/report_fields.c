@@ -133,7 +133,5 @@ void weir_report_cost_json(struct weir_json *json, const struct weir_report *rep
 
 void weir_report_row_json(struct weir_json *json, const struct weir_report_row *report_row)
 {
-    weir_json_object(json, NULL);
-    weir_fields_json(json, &weir_row_fields, report_row);
-    weir_json_end(json, '}');
+    weir_fields_object(json, NULL, &weir_row_fields, report_row);
 }

@@ -1,10 +1,12 @@
-/* Conversion between number types, and arrays that grow. */
+/* Conversion between number types, arrays that grow, and unknown members of JSON. */
+#include "base/field_rows.h"
 #include "base/grow.h"
 #include "base/numbers.h"
 
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 Test(numbers, names)
@@ -97,4 +99,69 @@ Test(numbers, a_percentage_is_within_0_and_100)
     cr_assert_eq(weir_percent(-0.5), 0);
     cr_assert_eq(weir_percent(0.25), 25);
     cr_assert_eq(weir_percent(1.5), 100);
+}
+
+/* ---- numbers in JSON (base/fields.h) ---- */
+
+#define S struct figures
+struct figures {
+    int known, omitted;
+    double positive, share;
+    uint64_t bytes;
+    const char *name;
+    bool has_part;
+    int part;
+};
+
+static double half(const void *figures)
+{
+    return ((const struct figures *)figures)->share / 2;
+}
+
+static void put_twice(struct weir_json *json, const void *part)
+{
+    weir_json_int(json, "twice", 2 * *(const int *)part);
+}
+
+static const struct weir_field part_rows[] = {
+    PLAIN("part", part),
+    WRITTEN_AT(put_twice, part),
+};
+static WEIR_FIELDS(part_fields, part_rows);
+static const struct weir_field figure_rows[] = {
+    KNOWN("known", known),
+    OMIT("omitted", omitted),
+    POSITIVE("positive", positive),
+    POSITIVE("bytes", bytes),
+    DERIVED_KNOWN("half", half),
+    OPTIONAL("name", name),
+    OBJECT_OR_NULL("null", part_fields, has_part),
+    OBJECT_IF("object", part_fields, has_part),
+};
+static WEIR_FIELDS(figure_fields, figure_rows);
+#undef S
+
+static void check_json(const struct figures *figures, const char *wanted)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    struct weir_json json;
+    weir_json_open(&json, out, false);
+    weir_fields_array(&json, NULL, &figure_fields, figures, figures ? 1 : 0, sizeof *figures);
+    weir_fields_object(&json, NULL, &part_fields, NULL);
+    fclose(out);
+    cr_assert_str_eq(text, wanted);
+    free(text);
+}
+
+Test(numbers, unknown_members_are_null_or_left_out)
+{
+    struct figures figures = {.known = -1, .share = -1, .name = ""};
+    check_json(&figures,
+               "[{\"known\":null,\"positive\":null,\"bytes\":null,\"half\":null,\"name\":null,\"null\":null}],null");
+    figures = (struct figures){
+        .omitted = 2, .positive = 0.5, .share = 1, .bytes = 1u << 30, .name = "a", .has_part = true, .part = 3};
+    check_json(&figures, "[{\"known\":0,\"omitted\":2,\"positive\":0.5,\"bytes\":1073741824,\"half\":0.5,"
+                         "\"name\":\"a\",\"null\":{\"part\":3,\"twice\":6},\"object\":{\"part\":3,\"twice\":6}}],null");
 }
