@@ -426,6 +426,31 @@ Test(http, a_long_wait_is_reported)
     }
 }
 
+/* One of two ranges fails. The other one, whose server says nothing, is not waited for. */
+Test(http, a_failure_ends_the_other_requests)
+{
+    static const struct script_answer answers[] = {
+        {"HTTP/1.1 200 x\r\nContent-Length: 6000\r\nETag: \"v1\"\r\n\r\n", 0, SCRIPT_KEEP},
+        {"HTTP/1.1 404 x\r\nContent-Length: 0\r\n\r\n", 0, SCRIPT_KEEP},
+        {"", 0, SCRIPT_HANG}};
+    struct weir_origin *origin;
+    struct weir_origin_counts counts;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_file_id id;
+    uint8_t bytes[20];
+    char url[64];
+    const struct weir_origin_range ranges[] = {{0, 10, bytes}, {0, 0, NULL}, {10, 10, bytes + 10}};
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/x.weir", script_start(answers, 3));
+    cr_assert_eq(weir_remote_open(&origin, url, &(struct weir_remote_config){0}, &err), 0, "%s", err.text);
+    cr_assert_eq(origin->ops->identify(origin, url, &id, &err), 0, "%s", err.text);
+    cr_assert_eq(origin->ops->read(origin, url, &id, ranges, 3, &err), -ENOENT, "%s", err.text);
+    origin->ops->counts(origin, &counts);
+    cr_assert(counts.requests == 3 && counts.retries == 0, "%d requests, %d retries", (int)counts.requests,
+              (int)counts.retries);
+    weir_origin_close(&origin);
+    script_stop();
+}
+
 /* ---- files without a strong ETag ---- */
 
 enum { SMALL = 6000 };
