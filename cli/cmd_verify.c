@@ -1,10 +1,10 @@
 #include "base/field_rows.h"
 #include "base/grow.h"
-#include "base/numbers.h"
 #include "base/shortage.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/info_print.h"
 #include "cli/progress.h"
 #include "pipeline/survey.h"
 #include "pipeline/verify/verify.h"
@@ -13,6 +13,7 @@
 #include "weir/report.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +41,8 @@ static const struct weir_opt verify_opts[] = {
 /* Lengths of the episodes of one dataset. */
 struct lengths {
     char *path;
-    int episodes, min, max, differ; /* differ: number of episodes whose length differs from the median */
-    double median;
+    int episodes, differ; /* differ: number of episodes whose length differs from the median */
+    struct weir_lengths range;
     int n_named; /* entries in named: the episodes whose lengths differ most from the median */
     struct odd_length {
         char *episode;
@@ -100,7 +101,7 @@ static void progress(void *user, uint64_t done, uint64_t total)
 
 static double from_median(const struct lengths *lengths, int steps)
 {
-    return steps > lengths->median ? steps - lengths->median : lengths->median - steps;
+    return fabs(steps - lengths->range.median);
 }
 
 /* Returns the episode, among those not in named, whose length differs most from the median; -1 if none differs. */
@@ -135,22 +136,11 @@ static bool name_odd(const struct weir_dataset *dataset, struct lengths *lengths
 
 static bool fill_lengths(const struct weir_dataset *dataset, const char *path, struct lengths *lengths)
 {
-    int n = weir_dataset_episodes(dataset);
-    int *sorted = malloc(sizeof *sorted * (size_t)n);
-    *lengths = (struct lengths){.path = strdup(path), .episodes = n};
-    if (!sorted || !lengths->path) {
-        free(sorted);
+    *lengths = (struct lengths){.path = strdup(path), .episodes = weir_dataset_episodes(dataset)};
+    if (!lengths->path || !weir_lengths_of(dataset, &lengths->range))
         return false;
-    }
-    for (int e = 0; e < n; e++)
-        sorted[e] = weir_dataset_steps(dataset, e);
-    qsort(sorted, (size_t)n, sizeof *sorted, weir_compare_int);
-    lengths->min = sorted[0];
-    lengths->max = sorted[n - 1];
-    lengths->median = (sorted[(n - 1) / 2] + (double)sorted[n / 2]) / 2;
-    for (int e = 0; e < n; e++)
-        lengths->differ += from_median(lengths, sorted[e]) > 0;
-    free(sorted);
+    for (int e = 0; e < lengths->episodes; e++)
+        lengths->differ += from_median(lengths, weir_dataset_steps(dataset, e)) > 0;
     return name_odd(dataset, lengths);
 }
 
@@ -178,8 +168,8 @@ static void print_lengths(FILE *out, const struct lengths *lengths, bool several
     char name[4096];
     snprintf(name, sizeof name, "%s: ", lengths->path);
     weir_text_printable(name);
-    fprintf(out, "%slengths: min %d, median %g, max %d", several ? name : "", lengths->min, lengths->median,
-            lengths->max);
+    fprintf(out, "%slengths: min %d, median %g, max %d", several ? name : "", lengths->range.min, lengths->range.median,
+            lengths->range.max);
     if (lengths->differ > 0)
         fprintf(out, "; %d of %d episodes differ from the median%s", lengths->differ, lengths->episodes,
                 lengths->differ > lengths->n_named ? ", the most different ones" : "");
@@ -201,9 +191,7 @@ static WEIR_FIELDS(odd_fields, odd_rows);
 
 #define S struct lengths
 static const struct weir_field length_rows[] = {
-    PLAIN("min", min),
-    PLAIN("median", median),
-    PLAIN("max", max),
+    {.type = WEIR_FIELD_GROUP, .inner = &weir_lengths_fields, WEIR_FIELD_AT(S, range)},
     PLAIN("differ", differ),
     ARRAY("odd", odd_fields, named, n_named),
 };

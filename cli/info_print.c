@@ -41,8 +41,8 @@ struct state_facts {
 
 struct facts {
     const struct weir_dataset *dataset;
-    int episodes, length_min, length_max;
-    double length_median;
+    int episodes;
+    struct weir_lengths lengths;
     uint64_t steps, files_bytes, index_bytes;
     int n_cameras;
     struct camera_facts cameras[WEIR_CAMERAS_MAX];
@@ -135,22 +135,18 @@ static int gather_camera(struct weir_dataset *dataset, int c, const struct weir_
     return rc;
 }
 
-static int gather_lengths(const struct weir_dataset *dataset, struct facts *facts)
+bool weir_lengths_of(const struct weir_dataset *dataset, struct weir_lengths *lengths)
 {
-    int n = facts->episodes = weir_dataset_episodes(dataset);
-    int *lengths = malloc(sizeof *lengths * (size_t)n);
-    if (!lengths)
-        return -ENOMEM;
-    for (int i = 0; i < n; i++) {
-        lengths[i] = weir_dataset_steps(dataset, i);
-        facts->steps += (uint64_t)lengths[i];
-    }
-    qsort(lengths, (size_t)n, sizeof *lengths, weir_compare_int);
-    facts->length_min = lengths[0];
-    facts->length_median = (lengths[(n - 1) / 2] + (double)lengths[n / 2]) / 2;
-    facts->length_max = lengths[n - 1];
-    free(lengths);
-    return 0;
+    int n = weir_dataset_episodes(dataset);
+    int *sorted = malloc(sizeof *sorted * (size_t)n);
+    if (!sorted)
+        return false;
+    for (int e = 0; e < n; e++)
+        sorted[e] = weir_dataset_steps(dataset, e);
+    qsort(sorted, (size_t)n, sizeof *sorted, weir_compare_int);
+    *lengths = (struct weir_lengths){sorted[0], sorted[n - 1], (sorted[(n - 1) / 2] + (double)sorted[n / 2]) / 2};
+    free(sorted);
+    return true;
 }
 
 static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *facts, struct weir_err *err)
@@ -162,9 +158,12 @@ static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *fac
     if (rc < 0)
         return rc;
     weir_probe_unturned(dataset, probes, facts->unturned, sizeof facts->unturned);
-    if (gather_lengths(dataset, facts) < 0 || state(dataset, false, &facts->qpos) < 0 ||
+    if (!weir_lengths_of(dataset, &facts->lengths) || state(dataset, false, &facts->qpos) < 0 ||
         state(dataset, true, &facts->actions) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
+    facts->episodes = weir_dataset_episodes(dataset);
+    for (int e = 0; e < facts->episodes; e++)
+        facts->steps += (uint64_t)weir_dataset_steps(dataset, e);
     facts->qpos.steps = facts->actions.steps = facts->steps;
     for (int i = 0; i < weir_dataset_files(dataset); i++) {
         struct weir_dataset_file file;
@@ -333,7 +332,7 @@ static void print_text(const struct facts *facts, const char *path)
     if (weir_dataset_about(dataset))
         fprintf(out, " (%s)", weir_dataset_about(dataset));
     fprintf(out, "\nepisodes: %d, %llu steps, lengths min %d median %g max %d\n", facts->episodes,
-            (unsigned long long)facts->steps, facts->length_min, facts->length_median, facts->length_max);
+            (unsigned long long)facts->steps, facts->lengths.min, facts->lengths.median, facts->lengths.max);
     fprintf(out, "files: %s; index: %s in memory\n", weir_size((double)facts->files_bytes).text,
             weir_size((double)facts->index_bytes).text);
     print_filesystem(out, path);
@@ -416,17 +415,20 @@ static const struct weir_field camera_rows[] = {
 static WEIR_FIELDS(camera_fields, camera_rows);
 #undef S
 
-#define S struct facts
+#define S struct weir_lengths
 static const struct weir_field length_rows[] = {
-    PLAIN("min", length_min),
-    PLAIN("median", length_median),
-    PLAIN("max", length_max),
+    PLAIN("min", min),
+    PLAIN("median", median),
+    PLAIN("max", max),
 };
-static WEIR_FIELDS(length_fields, length_rows);
+WEIR_FIELDS(weir_lengths_fields, length_rows);
+#undef S
+
+#define S struct facts
 static const struct weir_field facts_rows[] = {
     PLAIN("episodes", episodes),
     PLAIN("steps", steps),
-    OBJECT("lengths", length_fields),
+    MEMBER("lengths", weir_lengths_fields, lengths),
     PLAIN("files_bytes", files_bytes),
     PLAIN("index_bytes", index_bytes),
     ARRAY("cameras", camera_fields, cameras, n_cameras),

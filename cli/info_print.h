@@ -2,6 +2,7 @@
 #ifndef WEIR_CLI_INFO_PRINT_H
 #define WEIR_CLI_INFO_PRINT_H
 
+#include "base/fields.h"
 #include "cli/commands.h"
 #include "weir/base.h"
 #include "weir/dataset.h"
@@ -10,6 +11,15 @@
  * document with its schema. tolerant: skip bad frames. Prints nothing on failure. */
 int weir_info_print(struct weir_dataset *dataset, const char *path, bool tolerant, struct weir_json *json,
                     struct weir_err *err);
+
+/* Lengths of a dataset's episodes, in steps. */
+struct weir_lengths {
+    int min, max;
+    double median;
+};
+extern const struct weir_fields weir_lengths_fields;
+/* Returns false if out of memory. */
+bool weir_lengths_of(const struct weir_dataset *dataset, struct weir_lengths *lengths);
 
 struct weir_camera_probe;
 

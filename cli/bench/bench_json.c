@@ -1,6 +1,7 @@
 #include "base/field_rows.h"
 #include "cli/bench/bench_print.h"
 #include "cli/sysinfo.h"
+#include "pipeline/report/log_fields.h"
 #include "prof/report/report_fields.h"
 #include "weir/base.h"
 
@@ -19,11 +20,6 @@ static const struct weir_field interval[] = {
 };
 static WEIR_FIELDS(interval_fields, interval);
 #undef S
-
-static const char *reads_name(int reads)
-{
-    return weir_report_reads_name((enum weir_reads)reads);
-}
 
 static double round_from_0(const void *trial)
 {
@@ -44,7 +40,7 @@ static const struct weir_field turn[] = {
     PLAIN("images", measured.images),
     PLAIN("images_per_s", measured.images_per_s),
     PLAIN("cpu_s", cpu_s),
-    NAME("reads", measured.reads, reads_name),
+    NAME("reads", measured.reads, weir_reads_field_name),
 };
 static WEIR_FIELDS(turn_fields, turn);
 #undef S

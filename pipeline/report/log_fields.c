@@ -11,10 +11,10 @@
 #define READS(text, member)                                                                                            \
     {                                                                                                                  \
         .key = (text), .type = WEIR_FIELD_NAME, .flags = WEIR_FIELD_OPTIONAL, WEIR_FIELD_AT(S, member),                \
-        .name = reads_name, .names = WEIR_READS_DIRECT + 1                                                             \
+        .name = weir_reads_field_name, .names = WEIR_READS_DIRECT + 1                                                  \
     }
 
-static const char *reads_name(int reads)
+const char *weir_reads_field_name(int reads)
 {
     return weir_report_reads_name((enum weir_reads)reads);
 }

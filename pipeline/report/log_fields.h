@@ -13,5 +13,6 @@ extern const struct weir_fields weir_start_fields;    /* for struct weir_start_l
 extern const struct weir_fields weir_epoch_fields;    /* for struct weir_epoch_line */
 extern const struct weir_fields weir_measured_fields; /* for struct weir_measured_line */
 extern const struct weir_fields weir_stages_fields;   /* for struct weir_loader_report */
+const char *weir_reads_field_name(int reads);         /* for NAME fields that are an enum weir_reads */
 
 #endif
