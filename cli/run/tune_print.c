@@ -242,13 +242,6 @@ static void write_candidate(struct weir_json *json, const struct weir_tune *tune
     weir_json_end(json, '}');
 }
 
-static void write_command(struct weir_json *json, const struct tune_session *s)
-{
-    struct weir_words words = command_words(s);
-    weir_strings_json(json, "command", words.argv, words.n);
-    weir_words_free(&words);
-}
-
 static void write_bounds(struct weir_json *json, const struct weir_demands *demands)
 {
     weir_json_object(json, "bounds");
@@ -282,7 +275,9 @@ void tune_print_json(const struct tune_session *s, const struct weir_command *co
     weir_json_int(&json, "turns", tune->trials);
     weir_json_text(&json, "end", ends[tune->end]);
     weir_json_double(&json, "took_s", took_s(s));
-    write_command(&json, s);
+    struct weir_words words = command_words(s);
+    weir_strings_json(&json, "command", words.argv, words.n);
+    weir_words_free(&words);
     weir_cli_json_close(&json);
 }
 
