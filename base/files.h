@@ -91,8 +91,8 @@ int weir_path_in_package(const void *ours, const char *name, char path[PATH_MAX]
 /* Searches the libraries of NVIDIA's packages, for a file of the Python package: SITE-PACKAGES/nvidia/X/lib. */
 int weir_path_in_nvidia(const void *ours, const char *name, char path[PATH_MAX]);
 
-/* Collects byte strings in an unnamed file until their number and their maximum length are known. A spool belongs to
- * one thread. */
+/* ---- spool.c: collects byte strings in an unnamed file until their number and their maximum length are known. A spool
+ * belongs to one thread. */
 
 struct weir_spool {
     int fd;

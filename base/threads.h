@@ -57,8 +57,8 @@ static inline void weir_counter_add(_Atomic uint64_t *counter, uint64_t more)
  * call fork(). */
 void weir_fork_lock(pthread_mutex_t *lock);
 
-/* Processes units of work on several threads, and delivers the results in order on the calling thread. At most `window`
- * units are being processed or waiting for delivery, each in its own slot. */
+/* ---- ordered.c: processes units of work on several threads, and delivers the results in order on the calling thread.
+ * At most `window` units are being processed or waiting for delivery, each in its own slot. */
 
 struct weir_ordered {
     uint64_t n;          /* number of units */

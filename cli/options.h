@@ -142,8 +142,8 @@ void weir_options_help(const struct weir_command *command, bool all, FILE *out);
  * and lowers *best if typed is similar to name and closer than *best. */
 bool weir_names_close(const char *typed, const char *name, int *best);
 
-/* Settings files for --config, with lines `option = value`. Spaces around the option and the value are ignored. A '#'
- * at the start of a line or after a space begins a comment. docs/tune.md describes the format. */
+/* ---- config_file.c: settings files for --config, with lines `option = value`. Spaces around the option and the value
+ * are ignored. A '#' at the start of a line or after a space begins a comment. docs/tune.md describes the format. */
 
 enum { WEIR_CONFIG_BYTES = 64 << 10, WEIR_CONFIG_LINES = 256, WEIR_CONFIG_NAME = 64 };
 

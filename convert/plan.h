@@ -46,15 +46,15 @@ int weir_plan_numbers(const struct weir_convert_plan *plan, int episode, bool ac
 /* Returns the minimum size of the copy in bytes; 0: unknown. */
 uint64_t weir_plan_bytes(const struct weir_convert_plan *plan);
 
-/* Opens a copy as any reader would, and compares every sample with the converted source. */
+/* ---- compare.c: opens a copy as any reader would, and compares every sample with the converted source. */
 
 /* path: the copy. Numbers, strings and frames must be identical; for PNGs, their pixels must be identical. Stores the
  * loss of new JPEGs in report. Returns 0, or -EBADMSG with the first difference, or another negative code. */
 int weir_convert_compare(const struct weir_convert_plan *plan, const char *path, int workers,
                          struct weir_convert_report *report, struct weir_err *err);
 
-/* An unfinished copy. The copy is written under its final name in the folder "TARGET.partial", together with
- * state.json, which identifies the source and the options. The complete copy is moved to TARGET. */
+/* ---- partial.c: an unfinished copy. The copy is written under its final name in the folder "TARGET.partial", together
+ * with state.json, which identifies the source and the options. The complete copy is moved to TARGET. */
 
 struct weir_partial {
     const char *target;          /* borrowed */

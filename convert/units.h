@@ -9,7 +9,7 @@
 #include "pipeline/samples/fetch.h"
 #include "weir/decoder.h"
 
-/* Converts a frame of the source to a frame of the copy. A transcoder is used by one thread. */
+/* ---- transcode.c: converts a frame of the source to a frame of the copy. A transcoder is used by one thread. */
 
 struct weir_transcoder {
     const struct weir_convert_plan *plan; /* borrowed */
@@ -38,6 +38,8 @@ int weir_transcode_frame(struct weir_transcoder *t, int episode, int camera, int
 
 /* Returns the size in bytes of a decoded frame of this camera in the copy. */
 size_t weir_transcode_pixels(const struct weir_convert_plan *plan, int camera);
+
+/* ---- units.c */
 
 /* The frames of steps first .. first + n - 1 of cameras camera .. camera + n_cameras - 1. */
 struct weir_unit {

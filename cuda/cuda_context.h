@@ -18,8 +18,8 @@ bool weir_cuda_is_lost(int error);
  * (NVIDIA H200)"; doing: the failed operation, such as "waiting for an event". */
 int weir_cuda_failed(int error, const char *gpu, const char *doing, struct weir_err *err);
 
-/* Keeps CUPTI from being attached to or detached from the driver while one of our threads is in a driver call: CUPTI
- * 13.0 crashes in such a call. */
+/* ---- cuda_calls.c: keeps CUPTI from being attached to or detached from the driver while one of our threads is in a
+ * driver call: CUPTI 13.0 crashes in such a call. */
 
 /* Bracket every use of the driver by a thread that can run while another thread starts or stops recording the GPU. Can
  * be nested. */

@@ -6,7 +6,8 @@
 #include "pipeline/work/worker.h"
 #include "weir/loader.h"
 
-/* A thread that detects that the consumer waits without progress, and then reports what each thread is doing. */
+/* ---- watchdog.c: a thread that detects that the consumer waits without progress, and then reports what each thread is
+ * doing. */
 
 struct weir_watchdog {
     struct weir_shared *shared;
@@ -24,6 +25,8 @@ struct weir_watchdog {
 int weir_watchdog_start(struct weir_watchdog *dog, struct weir_shared *shared, const struct weir_worker *workers,
                         int n_workers);
 void weir_watchdog_stop(struct weir_watchdog *dog);
+
+/* ---- loader.c */
 
 struct weir_queue_depth {
     uint64_t sum, samples;

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Finds the file that weir report reads for a folder. */
+/* ---- report_folder.c: finds the file that weir report reads for a folder. */
 
 /* What to do without a trace, for error messages. */
 #define WEIR_RECORD_A_TRACE "record a trace with torch.profiler (weir report --help shows how) or weir run --profile"
@@ -23,6 +23,9 @@ int weir_report_folders(const char **paths, int n, char **found, struct weir_err
 
 /* Opens a log; "-" is standard input. The caller closes *in, which is NULL or open also after an error. */
 int weir_report_open_log(const char *path, FILE **in, struct weir_err *err);
+
+/* ---- report_trace.c: traces: averages, the parts of each step's time, GPU idle time, and the clocks inside kernels.
+ */
 
 struct weir_report_trace_config {
     struct weir_averages_config by;
@@ -38,13 +41,14 @@ int weir_report_trace_print(FILE *out, const char *path, const struct weir_repor
 int weir_report_trace_json(struct weir_json *json, const char *path, const struct weir_report_trace_config *config,
                            struct weir_err *err);
 
-/* Reports one log, of weir or of another training program. */
+/* ---- report_one_log.c: reports one log, of weir or of another training program. */
 
 /* Prints the report of a log, or standard input if path is "-", to `out`, or into the open object json if it is not
  * NULL. A damaged log can leave a partial report, so `out` should be a temporary file. Returns 0 or -errno. */
 int weir_report_one_log(const char *path, enum weir_lang lang, FILE *out, struct weir_json *json, struct weir_err *err);
 
-/* The table over ranks after the reports of their logs, and the logs of killed ranks that cannot be reported. */
+/* ---- report_ranks.c: the table over ranks after the reports of their logs, and the logs of killed ranks that cannot
+ * be reported. */
 
 struct weir_report_ranks {
     int n;
@@ -64,7 +68,7 @@ bool weir_report_ranks_skips(const struct weir_report_ranks *ranks, int i);
 void weir_report_ranks_print(FILE *out, const struct weir_report_ranks *ranks);
 void weir_report_ranks_json(struct weir_json *json, const struct weir_report_ranks *ranks);
 
-/* The page of --html, from logs. */
+/* ---- report_page.c: the page of --html, from logs. */
 
 /* Writes the page of the logs to the file. Nothing is written unless all of them can be read. Returns 0 or -errno. */
 int weir_report_page(const char *html, const char *const *paths, int n, enum weir_lang lang,

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The window that weir run --seconds S measures: S seconds after a warm-up, across epochs. With --cold the window
- * starts when the loader opens and covers at most one epoch. Times are weir_clock_monotonic_ns. */
+/* ---- run_window.c: the window that weir run --seconds S measures: S seconds after a warm-up, across epochs. With
+ * --cold the window starts when the loader opens and covers at most one epoch. Times are weir_clock_monotonic_ns. */
 
 struct weir_run_window {
     double seconds;   /* measured time; 0 means no window, and the run ends with its last epoch */
@@ -34,6 +34,8 @@ bool weir_run_window_batch(struct weir_run_window *window, const struct weir_bat
 double weir_run_window_least(const struct weir_run_window *window);
 /* Fills in the line at the end of the run. */
 void weir_run_window_finish(struct weir_run_window *window, struct weir_measured_line *line);
+
+/* ---- run_live.c */
 
 /* Times are weir_clock_monotonic_ns. */
 struct weir_run_live {

@@ -40,7 +40,7 @@ void weir_run_serve_epoch(struct weir_run_serve *serve, int epochs_done);
 void weir_run_serve_end(struct weir_run_serve *serve);
 void weir_run_serve_close(struct weir_run_serve *serve);
 
-/* The table over the ranks of a distributed run, printed by rank 0 after each of its own tables. */
+/* ---- run_ranks.c: the table over the ranks of a distributed run, printed by rank 0 after each of its own tables. */
 
 struct weir_run_ranks {
     struct weir_rank_session *session; /* NULL: a single process, no store, or no timings */

@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-/* The output before a run's first batch: lines on stderr, and the "run" line of the log. */
+/* ---- run_head.c: the output before a run's first batch: lines on stderr, and the "run" line of the log. */
 
 /* All members are borrowed. */
 struct weir_run_head {
@@ -33,7 +33,7 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
 void weir_run_head_log(FILE *out, const struct weir_run_head *head, const struct weir_loader *loader,
                        double load_average);
 
-/* The page of --html, made from the log's lines at the end of a run. */
+/* ---- run_page.c: the page of --html, made from the log's lines at the end of a run. */
 
 /* Keeps the lines of a log in a temporary file. Zero-initialise it. */
 struct weir_run_page {
@@ -50,6 +50,8 @@ int weir_run_page_open(struct weir_run_page *page, const char *path, FILE **log,
 int weir_run_page_detach(struct weir_run_page *page, FILE **log);
 /* Writes the page, unless the run has written no lines, and closes it. Returns 0 or -errno. */
 int weir_run_page_close(struct weir_run_page *page, const char *path, enum weir_lang lang, struct weir_err *err);
+
+/* ---- run_session.c */
 
 /* All members are borrowed. */
 struct weir_run_session {

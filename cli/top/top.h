@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Reads the GPUs once per second on a thread of its own, because NVML takes 50 ms per GPU. */
+/* ---- top_gpus.c: reads the GPUs once per second on a thread of its own, because NVML takes 50 ms per GPU. */
 
 struct top_gpus;
 
@@ -24,6 +24,8 @@ int top_gpus_of(struct top_gpus *gpus, pid_t pid, int local_rank);
 
 /* Copies the latest figures of a GPU. Returns false before the first ones. */
 bool top_gpus_read(struct top_gpus *gpus, int gpu, struct weir_nvml_gpu *figures);
+
+/* ---- the jobs */
 
 enum { TOP_SAMPLE_MS = 100 };
 

@@ -26,7 +26,7 @@ int weir_inflate_gzip(struct weir_inflater *inflater, const uint8_t *in, size_t 
 /* Writes the name and version of the library, such as "libdeflate 1.14". */
 void weir_inflate_library(char *text, size_t size);
 
-/* The raw format of Snappy (github.com/google/snappy describes it). */
+/* ---- snappy.c: the raw format of Snappy (github.com/google/snappy describes it). */
 
 /* Decompresses n bytes to exactly out_n bytes. Returns 0 or -EBADMSG. */
 int weir_snappy_decompress(const uint8_t *in, size_t n, uint8_t *out, size_t out_n);

@@ -5,7 +5,7 @@
 #include "datasets/chunks/chunk_grid.h"
 #include "datasets/chunks/heap.h"
 
-/* Locates the chunks of an HDF5 dataset by reading the file directly.
+/* ---- chunk_index.c: locates the chunks of an HDF5 dataset by reading the file directly.
  *
  * The HDF5 library (1.10) needs time proportional to the number of chunks to locate one of them, and holds its global
  * lock meanwhile. This code reads the layout message of the dataset's object header and walks the index once: version 1
@@ -21,6 +21,8 @@
  * are bad, the index counts as corrupt. */
 int weir_chunk_index(const struct weir_raw_file *file, uint64_t object_address, const struct weir_chunk_grid *grid,
                      struct weir_chunk *chunks, const char **reason);
+
+/* ---- the walk */
 
 struct weir_walk {
     const struct weir_raw_file *file;

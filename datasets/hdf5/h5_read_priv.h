@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* When a call to the HDF5 library fails, distinguishes errors in the file from problems of the machine, such as a lack
- * of memory. For HDF5 helper processes. */
+/* ---- h5_errors.c: when a call to the HDF5 library fails, distinguishes errors in the file from problems of the
+ * machine, such as a lack of memory. For HDF5 helper processes. */
 
 /* Initialises the library. Call it once per process, before all other functions. Returns 0 or -ENOMEM. */
 int weir_h5_start(void);
@@ -33,6 +33,8 @@ const char *weir_h5_library_message(char text[256]);
 /* Sets err for a call that just failed, and returns the code: -EBADMSG with "PATH: WHAT (HDF5: message)", or a machine
  * error. */
 int weir_h5_fail(struct weir_err *err, const char *path, const char *what);
+
+/* ---- h5_read.c */
 
 struct weir_h5 {
     int64_t file;

@@ -85,7 +85,8 @@ struct weir_helper_array {
 /* Returns the CPU time limit of the HDF5 library for a file, in seconds. */
 uint64_t weir_helper_cpu_limit_s(const char *path);
 
-/* Reads a file of an origin for the HDF5 helper process, which has neither the network nor credentials. */
+/* ---- hdf5_supplier.c: reads a file of an origin for the HDF5 helper process, which has neither the network nor
+ * credentials. */
 
 struct weir_hdf5_supplier {
     struct weir_origin *origin;    /* NULL = the process reads files of this machine itself */

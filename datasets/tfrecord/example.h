@@ -56,8 +56,8 @@ int weir_feature_floats(const struct weir_feature *feature, const struct weir_by
 /* Like weir_feature_floats, for an Int64List. */
 int weir_feature_integers(const struct weir_feature *feature, const struct weir_byte_source *source, int64_t *values);
 
-/* The records of a TFRecord file. A record consists of a length (8 bytes, little-endian), the length's masked CRC-32C,
- * data, and the data's masked CRC-32C (tensorflow/core/lib/io/record_writer.h). */
+/* ---- records.c: the records of a TFRecord file. A record consists of a length (8 bytes, little-endian), the length's
+ * masked CRC-32C, data, and the data's masked CRC-32C (tensorflow/core/lib/io/record_writer.h). */
 
 enum { WEIR_RECORD_HEADER = 12, WEIR_RECORD_FOOTER = 4 };
 

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The metadata of a Zarr v2 array: .zarray, which is JSON of at most 1 MiB. Messages name the metadata that is not
- * supported. */
+/* ---- zarray.c: the metadata of a Zarr v2 array: .zarray, which is JSON of at most 1 MiB. Messages name the metadata
+ * that is not supported. */
 
 enum { WEIR_ZARRAY_BYTES_MAX = 1 << 20 };
 
@@ -33,6 +33,8 @@ struct weir_zarray {
 
 /* Returns 0; or -EBADMSG, -ENOTSUP, -EFBIG or -ENOMEM with err, which does not name the array. */
 int weir_zarray_parse(const char *text, size_t n, struct weir_zarray *array, struct weir_err *err);
+
+/* ---- zarr_files.c */
 
 enum { WEIR_ZARR_WINDOW = 128 };
 

@@ -46,8 +46,9 @@ int weir_zip_locate(const struct weir_raw_file *raw, const struct weir_zip_membe
 int weir_zip_data(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
                   struct weir_err *err);
 
-/* Unpacks a member of a zip archive from start to end. Supports stored members, and deflate (RFC 1951) through zlib.
- * Memory use is a few buffers, whatever size the archive claims. Length and CRC-32 are verified at the end. */
+/* ---- zip_unpack.c: unpacks a member of a zip archive from start to end. Supports stored members, and deflate (RFC
+ * 1951) through zlib. Memory use is a few buffers, whatever size the archive claims. Length and CRC-32 are verified at
+ * the end. */
 
 /* Per-thread state. raw and member are lent to it until close. */
 struct weir_zip_unpack;

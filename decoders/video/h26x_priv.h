@@ -6,8 +6,8 @@
 #include "decoders/video/video.h"
 #include "decoders/video/video_ops.h"
 
-/* The NAL units of H.264 and HEVC, and their form for hardware. An mp4 file states the length of each NAL
- * unit and keeps the parameter sets apart (ISO/IEC 14496-15); a byte stream (Annex B of both standards) starts each
+/* ---- annexb.c: the NAL units of H.264 and HEVC, and their form for hardware. An mp4 file states the length of each
+ * NAL unit and keeps the parameter sets apart (ISO/IEC 14496-15); a byte stream (Annex B of both standards) starts each
  * unit with 0 0 0 1.
  *
  * The first two functions append to `to`, which has room for `capacity` bytes, and return the number of bytes appended,
@@ -29,8 +29,8 @@ static inline size_t weir_annexb_bytes(size_t input)
     return 4 * input + 4;
 }
 
-/* Pictures in the order of presentation, from a decoder that returns them in the order of decoding. Belongs to one
- * thread. */
+/* ---- in_order.c: pictures in the order of presentation, from a decoder that returns them in the order of decoding.
+ * Belongs to one thread. */
 
 enum { WEIR_HELD_MAX = 16 }; /* at most so many pictures of H.264 and HEVC precede one that is presented earlier */
 

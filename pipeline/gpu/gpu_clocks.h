@@ -36,8 +36,9 @@ void weir_gpu_clocks_launched(struct weir_gpu_clocks *clocks, const struct weir_
 /* Queues a copy of the tables of all launches since the last call. The copy runs after these launches. */
 int weir_gpu_clocks_fetch(struct weir_gpu_clocks *clocks, struct weir_err *err);
 
-/* Times a program's own stages on a GPU, using events recorded on the program's stream at the beginning and end of each
- * stage. Nothing blocks: times are read when later stages begin, or on request. Any thread may call these functions. */
+/* ---- gpu_stages.c: times a program's own stages on a GPU, using events recorded on the program's stream at the
+ * beginning and end of each stage. Nothing blocks: times are read when later stages begin, or on request. Any thread
+ * may call these functions. */
 
 struct weir_gpu_stages;
 

@@ -171,8 +171,9 @@ int weir_gpu_decode_open_decoder(struct weir_decode_batch *batch, struct weir_er
 /* Completes each frame of a finished decode batch. A task ends with its last frame. */
 int weir_gpu_decode_complete(struct weir_gpu_decode *decode, struct weir_decode_batch *batch, struct weir_err *err);
 
-/* Chooses the decoder for --decoder auto. Times the CPU's cores and the GPU's JPEG engines on some of the dataset's
- * frames, for a tenth of a second each. The CPU's turn is longer if each core needs more time to decode two frames. */
+/* ---- choose_decoder.c: chooses the decoder for --decoder auto. Times the CPU's cores and the GPU's JPEG engines on
+ * some of the dataset's frames, for a tenth of a second each. The CPU's turn is longer if each core needs more time to
+ * decode two frames. */
 
 struct weir_shared;
 struct weir_decoder_choice;

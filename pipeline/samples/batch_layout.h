@@ -62,7 +62,7 @@ void *weir_layout_row(const struct weir_batch_layout *layout, uint8_t *slot, int
  * steps are counted from 0. */
 void weir_checksum_line(FILE *out, const struct weir_batch *batch);
 
-/* Crop and size of each camera's images in a batch. */
+/* ---- views.c: crop and size of each camera's images in a batch. */
 
 /* Fills in one view per camera from config's crop and image size. Without them, a view is the whole image. Returns
  * -EINVAL, with err naming the crop and the camera, if a crop does not fit. */

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Counts the bad frames of a run and keeps the messages about the first ones. */
+/* ---- faults.c: counts the bad frames of a run and keeps the messages about the first ones. */
 
 struct weir_faults {
     pthread_mutex_t lock;
@@ -34,6 +34,8 @@ void weir_faults_destroy(struct weir_faults *faults);
 void weir_faults_add(struct weir_faults *faults, const char *text);
 /* Counts one file that changed while it was read; any thread. */
 void weir_faults_add_file(struct weir_faults *faults, const char *text);
+
+/* ---- file_watch.c */
 
 struct weir_file_watch {
     struct weir_file_set *files; /* borrowed, as is faults */

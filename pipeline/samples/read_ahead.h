@@ -42,7 +42,8 @@ double weir_reading_cached(struct weir_shared *shared);
 /* Measures the storage for this number of workers (io/storage.h). */
 void weir_reading_probe(const struct weir_shared *shared, int workers, struct weir_storage_probe *probe);
 
-/* The extents that tasks will read, in the order of the sampler's plan. Used by the read-ahead thread. */
+/* ---- read_plan.c: the extents that tasks will read, in the order of the sampler's plan. Used by the read-ahead
+ * thread. */
 
 struct weir_dataset;
 

@@ -17,8 +17,8 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
-/* The part of a machine that a process uses: its cores and its GPU, which it may share with other local ranks, and the
- * decoder that runs on them. */
+/* ---- placement.c: the part of a machine that a process uses: its cores and its GPU, which it may share with other
+ * local ranks, and the decoder that runs on them. */
 
 struct weir_placement {
     int cores; /* this process's share of the usable cores */
@@ -41,7 +41,7 @@ struct weir_decoder_choice {
 /* config must have been validated. */
 void weir_placement_find(struct weir_placement *placement, const struct weir_loader_config *config);
 
-/* Mean and standard deviation of state or actions over the training episodes, for normalising batches. */
+/* ---- norm.c: mean and standard deviation of state or actions over the training episodes, for normalising batches. */
 
 struct weir_dataset;
 struct weir_sampler;
@@ -61,6 +61,8 @@ void weir_norm_close(struct weir_norm *norm);
 
 struct weir_upload;
 struct weir_gpu_decode;
+
+/* ---- the state */
 
 /* The resolved configuration. Constant once the loader is open. */
 struct weir_setup {

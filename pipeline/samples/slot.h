@@ -189,10 +189,9 @@ static inline int weir_order_frame(const struct weir_slots *slots, const struct 
     return weir_window_step(&slots->layout->windows->cameras[camera], i, order->t, order->steps);
 }
 
-/* Samples of a batch whose frames are in the same blocks, and are therefore loaded by one task. */
+/* ---- sharing.c: samples of a batch whose frames are in the same blocks, and are therefore loaded by one task. */
 
 struct weir_setup;
-struct weir_slot_order;
 
 /* Return the number of the first and the last block that the window of a sample touches. */
 int weir_sharing_first_block(const struct weir_setup *setup, const struct weir_slot_order *at, int camera);

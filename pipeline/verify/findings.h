@@ -69,7 +69,7 @@ int weir_findings_dimensions(const struct weir_dataset *dataset, const struct we
 int weir_findings_outliers(const struct weir_dataset *dataset, const struct weir_verify_config *config,
                            struct weir_verify_totals *totals);
 
-/* Checks frames. Each thread needs its own checker. */
+/* ---- check_frame.c: checks frames. Each thread needs its own checker. */
 
 struct weir_frame_checker {
     struct weir_dataset *dataset; /* borrowed, as is probes, which has one element per camera (width 0 = unknown) */

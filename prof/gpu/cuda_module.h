@@ -68,8 +68,8 @@ const char *weir_cuda_module_path(void);
 }
 #endif
 
-/* Detects truncated shared libraries. The dynamic linker trusts a library's headers and maps the missing pages of a
- * truncated file. An access to these pages raises SIGBUS. */
+/* ---- elf_file.c: detects truncated shared libraries. The dynamic linker trusts a library's headers and maps the
+ * missing pages of a truncated file. An access to these pages raises SIGBUS. */
 
 enum { WEIR_ELF_WHY = 128 };
 

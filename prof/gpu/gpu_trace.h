@@ -37,7 +37,8 @@ int weir_gpu_join(struct weir_trace *trace, const struct weir_gpu_take *take, ui
 /* Returns the time on the records' clock: ticks of weir_clock, in ns. */
 uint64_t weir_gpu_now_ns(void);
 
-/* Reads clocks inside kernels from a trace (written by gpu_join_clocks.c) and adds them up per kernel. */
+/* ---- kernel_clock_trace.c: reads clocks inside kernels from a trace (written by gpu_join_clocks.c) and adds them up
+ * per kernel. */
 
 enum { WEIR_KERNEL_CLOCKS_MAX = 64 };
 

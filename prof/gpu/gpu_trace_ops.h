@@ -104,7 +104,7 @@ struct weir_gpu_trace_ops {
     void (*versions)(int *driver, int *runtime, int *cupti);
 };
 
-/* Ranges for Nsight Systems; implemented by the CUDA module (nvtx_cuda.c). */
+/* ---- Ranges for Nsight Systems; implemented by the CUDA module (nvtx_cuda.c). */
 
 struct weir_nvtx_ops {
     /* Returns whether a tool is attached; Nsight attaches itself when the program starts. Without a tool, every call

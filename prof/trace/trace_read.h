@@ -27,8 +27,8 @@ int weir_trace_read_whole(struct weir_trace **out, const char *path, struct weir
  * `trace` is incomplete. */
 int weir_trace_merge(struct weir_trace *trace, const char *path, struct weir_err *err);
 
-/* Reads a JSON object one member at a time, and one of its arrays one element at a time. The file can be far larger
- * than memory, but each piece is limited to WEIR_PIECE_MAX_BYTES. */
+/* ---- json_pieces.c: reads a JSON object one member at a time, and one of its arrays one element at a time. The file
+ * can be far larger than memory, but each piece is limited to WEIR_PIECE_MAX_BYTES. */
 
 enum { WEIR_PIECE_MAX_BYTES = 16 << 20, WEIR_KEY_MAX_BYTES = 128 };
 

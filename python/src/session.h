@@ -29,8 +29,9 @@ void weir_totals_session_opened(void);
  * 0 or a negative code. */
 int weir_totals_table_printed(void);
 
-/* Records when the calling thread's stages ran, and which stages ran inside which. weir.log_timing uses this to nest
- * its calls, and a loop's verdict uses it to find the stage inside a wait. All calls require the interpreter's lock. */
+/* ---- history.c: records when the calling thread's stages ran, and which stages ran inside which. weir.log_timing uses
+ * this to nest its calls, and a loop's verdict uses it to find the stage inside a wait. All calls require the
+ * interpreter's lock. */
 
 /* Call this when the module is imported. */
 void weir_history_begin(void);

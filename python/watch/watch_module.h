@@ -24,9 +24,9 @@ void weir_watch_live_end(void);
 /* Writes the metrics of all loaders of a watch to *text (weir_watch_free). Returns 0 or -errno. */
 int weir_watch_metrics(struct weir_watch *watch, int rank, int world_size, const char *version, char **text);
 
-/* The table over the ranks of a watched job. Exported like prof/watch/watch.h, for ctypes. The calls are made one at a
- * time. weir_watch_ranks_pause waits up to 2 s for a thread that uses the network, and weir_watch_ranks_end as long as
- * it says; the others do not wait for the network. */
+/* ---- watch_ranks.c: the table over the ranks of a watched job. Exported like prof/watch/watch.h, for ctypes. The
+ * calls are made one at a time. weir_watch_ranks_pause waits up to 2 s for a thread that uses the network, and
+ * weir_watch_ranks_end as long as it says; the others do not wait for the network. */
 
 /* What the launcher's environment says of this process; 0 of 1 if nothing, or nothing valid. */
 void weir_watch_launched(int *rank, int *world_size);
@@ -47,7 +47,7 @@ void weir_watch_ranks_pause(int pause);
  * Ends the comparison. */
 int weir_watch_ranks_end(double wait_s, char **text);
 
-/* SIGTERM prints the report, and ends the process about as soon as it would end without a watch.
+/* ---- watch_sigterm.c: SIGTERM prints the report, and ends the process about as soon as it would end without a watch.
  *
  * Python runs handlers of signals between two instructions of its own, so a long call in C would delay both. If the
  * call lets other threads run Python, the thread that samples makes the report. */
