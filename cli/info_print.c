@@ -170,7 +170,6 @@ static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *fac
         weir_dataset_file(dataset, i, &file);
         facts->files_bytes += file.size_bytes;
     }
-    facts->index_bytes = weir_dataset_index_bytes(dataset);
     facts->color = weir_dataset_is_bgr(dataset) ? "bgr" : "rgb";
     facts->ragged = weir_dataset_ragged(dataset, &facts->rows_cut);
     facts->n_cameras = weir_dataset_cameras(dataset);
@@ -181,6 +180,7 @@ static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *fac
         rc = gather_camera(dataset, c, &probes[c], &facts->cameras[c], err);
         facts->frames += facts->cameras[c].frames;
     }
+    facts->index_bytes = weir_dataset_index_bytes(dataset); /* measuring can have added to it */
     facts->extent_share = (double)(facts->frames - library) / (double)facts->frames;
     facts->library_share = (double)library / (double)facts->frames;
     return rc;
