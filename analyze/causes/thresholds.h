@@ -41,30 +41,28 @@
 
 /* ---- Weir's own loader, whose stages are timed, and whose causes are in the order of their gain ---- */
 
-#define WEIR_VERDICT_TRACED_LEAST  0.05 /* of the traced time; a smaller part is no cause of the GPU's idle time */
-#define WEIR_VERDICT_OTHER_MOST    0.10 /* of the workers' time, in no stage */
-#define WEIR_VERDICT_EPOCHS_APART  2.0  /* fastest later epoch over the slowest, in images/s */
-#define WEIR_VERDICT_EPOCH_LEAST   0.2  /* seconds; shorter epochs differ by chance */
-#define WEIR_VERDICT_CORES_IDLE    0.25 /* cores that neither this run nor other processes use, for one more worker */
-#define WEIR_VERDICT_WORKERS_BUSY  0.90 /* of the workers' time, working */
-#define WEIR_VERDICT_BLOCKED       0.10 /* of the workers' time, asleep inside tasks */
-#define WEIR_VERDICT_IDLE          0.10 /* of the workers' time, without work */
-#define WEIR_VERDICT_DECODE_RULE   0.40 /* of a sample's time, spent decoding */
-#define WEIR_VERDICT_COLD_BYTES    0.50 /* of an epoch's bytes, read from storage */
-#define WEIR_VERDICT_COLD_FASTER   1.5  /* later epochs over a cold first one, in images/s */
-#define WEIR_VERDICT_COLD_EXCESS   0.25 /* of the waits for data: the first epoch's excess */
-#define WEIR_VERDICT_SLOW_TIMES    4.0  /* median read of a camera, or mean read of a file, over that of the others */
-#define WEIR_VERDICT_SLOW_SHARE    0.30 /* of the total reading time, for the slow camera or file */
-#define WEIR_VERDICT_TAIL_TIMES    20.0 /* p99 of reads over their p50 */
-#define WEIR_VERDICT_TAIL_SHARE    0.50 /* of the total reading time, for the slowest tenth of the reads */
-#define WEIR_VERDICT_PROBE_SAME    1.4  /* many reads at once over the run's, in bytes/s; below, bandwidth limits */
-#define WEIR_VERDICT_PROBE_MORE    2.0  /* as above; from here on, latency may limit */
-#define WEIR_VERDICT_PROBE_SMALL   0.5  /* time of a read of 4 KiB over that of a frame, where latency limits */
-#define WEIR_VERDICT_SLEEPER       0.5  /* of one worker's time, asleep inside tasks */
-#define WEIR_VERDICT_SLEEPER_TIMES 3.0  /* as above, over that of the others */
-#define WEIR_VERDICT_SLEEPER_TAIL                                                                                      \
-    10.0                                 /* as above, where a few reads are very slow and may hit one worker by chance \
-                                          */
+#define WEIR_VERDICT_TRACED_LEAST  0.05  /* of the traced time; a smaller part is no cause of the GPU's idle time */
+#define WEIR_VERDICT_OTHER_MOST    0.10  /* of the workers' time, in no stage */
+#define WEIR_VERDICT_EPOCHS_APART  2.0   /* fastest later epoch over the slowest, in images/s */
+#define WEIR_VERDICT_EPOCH_LEAST   0.2   /* seconds; shorter epochs differ by chance */
+#define WEIR_VERDICT_CORES_IDLE    0.25  /* cores that neither this run nor other processes use, for one more worker */
+#define WEIR_VERDICT_WORKERS_BUSY  0.90  /* of the workers' time, working */
+#define WEIR_VERDICT_BLOCKED       0.10  /* of the workers' time, asleep inside tasks */
+#define WEIR_VERDICT_IDLE          0.10  /* of the workers' time, without work */
+#define WEIR_VERDICT_DECODE_RULE   0.40  /* of a sample's time, spent decoding */
+#define WEIR_VERDICT_COLD_BYTES    0.50  /* of an epoch's bytes, read from storage */
+#define WEIR_VERDICT_COLD_FASTER   1.5   /* later epochs over a cold first one, in images/s */
+#define WEIR_VERDICT_COLD_EXCESS   0.25  /* of the waits for data: the first epoch's excess */
+#define WEIR_VERDICT_SLOW_TIMES    4.0   /* median read of a camera, or mean read of a file, over that of the others */
+#define WEIR_VERDICT_SLOW_SHARE    0.30  /* of the total reading time, for the slow camera or file */
+#define WEIR_VERDICT_TAIL_TIMES    20.0  /* p99 of reads over their p50 */
+#define WEIR_VERDICT_TAIL_SHARE    0.50  /* of the total reading time, for the slowest tenth of the reads */
+#define WEIR_VERDICT_PROBE_SAME    1.4   /* many reads at once over the run's, in bytes/s; below, bandwidth limits */
+#define WEIR_VERDICT_PROBE_MORE    2.0   /* as above; from here on, latency may limit */
+#define WEIR_VERDICT_PROBE_SMALL   0.5   /* time of a read of 4 KiB over that of a frame, where latency limits */
+#define WEIR_VERDICT_SLEEPER       0.5   /* of one worker's time, asleep inside tasks */
+#define WEIR_VERDICT_SLEEPER_TIMES 3.0   /* as above, over that of the others */
+#define WEIR_VERDICT_SLEEPER_TAIL  10.0  /* as above, where a few very slow reads may hit one worker by chance */
 #define WEIR_VERDICT_ONE_BUSY      0.8   /* of one worker's time, working ... */
 #define WEIR_VERDICT_ONE_OTHERS    0.5   /* ... while the others work for at most this part ... */
 #define WEIR_VERDICT_ONE_OF_WAITS  0.6   /* ... and of the loop's waits, for a batch that this worker completes */

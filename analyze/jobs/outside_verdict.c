@@ -421,7 +421,7 @@ static void judge_hidden(struct weir_outside_verdict *verdict, figures_t *f)
         add(verdict, WEIR_JOB_NOT_DATA_BOUND, LIKELY,
             "the training loop is on a core %.0f %% of the time, workers %.0f %%", weir_percent(on_core),
             weir_percent(busy));
-    else if (busy >= 1 - IDLE_LEAST)
+    else if (busy >= WEIR_JOB_BUSY_WORKERS)
         add(verdict, WEIR_JOB_WORKERS_SATURATED, LIKELY,
             "workers are on a core %.0f %% of the time, the training loop %.0f %%", weir_percent(busy),
             weir_percent(on_core));

@@ -64,7 +64,7 @@ void weir_report_ranks_free(struct weir_report_ranks *ranks);
 /* Returns whether log i of a rank has no complete line, after the others have shown that it belongs to their run. Its
  * report is left out; the table over ranks names it. */
 bool weir_report_ranks_skips(const struct weir_report_ranks *ranks, int i);
-/* Prints the table over ranks, or writes the member "ranks" (null: there is none) into the open object. */
+/* Prints the table over ranks, or writes the member "ranks" (null without a table) into the open object. */
 void weir_report_ranks_print(FILE *out, const struct weir_report_ranks *ranks);
 void weir_report_ranks_json(struct weir_json *json, const struct weir_report_ranks *ranks);
 

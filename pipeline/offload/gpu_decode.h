@@ -182,7 +182,7 @@ struct weir_decoder_choice;
  * is. */
 bool weir_has_jpegs(const struct weir_shared *shared);
 
-/* Fills in all members except `requested`. gpu: number of the GPU; with -1 there is none and nothing is measured. The
+/* Fills in all members except `requested`. gpu: number of the GPU; -1 = no GPU, and nothing is measured. The
  * dataset and its probes must be open. If the GPU cannot decode, the CPU is chosen and `why` contains the reason; this
  * is not an error. A lost GPU is reported to the next function that uses it. */
 void weir_choose_decoder(struct weir_decoder_choice *choice, const struct weir_shared *shared, int gpu);
