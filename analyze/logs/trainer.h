@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { WEIR_TRAINER_COLUMNS = 6, WEIR_TRAINER_LABEL = 64, WEIR_TRAINER_ROWS_MAX = 1 << 16, WEIR_TRAINERS_MAX = 8 };
+enum { WEIR_TRAINER_COLUMNS = 6, WEIR_TRAINER_LABEL = 64, WEIR_TRAINER_ROWS_MAX = 1 << 16, WEIR_TRAINERS_MAX = 20 };
 
 /* What a column contributes to a step. */
 enum weir_trainer_role {
@@ -24,14 +24,19 @@ enum weir_trainer_role {
 enum weir_trainer_unit { WEIR_TRAINER_SECONDS, WEIR_TRAINER_CLOCK, WEIR_TRAINER_COUNT, WEIR_TRAINER_NUMBER };
 
 struct weir_trainer_column {
-    const char *name;    /* in JSON; as in the log if it has one */
+    const char *name;    /* in JSON */
     const char *heading; /* NULL = name */
     enum weir_trainer_role role;
     enum weir_trainer_unit unit;
+    /* Of lines of fields: */
+    const char *key; /* in the log, or several with | between them; NULL = name */
+    double scale;    /* of the log's unit, whose figures are not rounded; 0 = seconds */
+    bool bracketed;  /* the figure is the mean in brackets behind the value, as in "Time 0.355 ( 1.322)" */
 };
 
 struct weir_trainer_row {
     uint64_t line;
+    double step; /* number of the row's step; NAN = unknown */
     char label[WEIR_TRAINER_LABEL];
     double values[WEIR_TRAINER_COLUMNS]; /* NAN = not printed */
 };
@@ -67,6 +72,11 @@ struct weir_trainer {
     bool series;           /* rows follow each other in time, so several can be averaged */
     bool mean_since_start; /* the whole step is a mean since the start, so its rows are no separate measurements */
     double rounding_s;     /* maximum error of a printed time */
+    const char *each;      /* what the wait is a mean over; NULL = step */
+    /* Of lines of fields: texts of which the first line of a row has all, and none; the field that labels the row
+     * (NULL: the progress in brackets, as in [1][10/50]); and, if a row has several lines, a text of the line after
+     * them. */
+    const char *has[4], *lacks[4], *labelled, *ends;
     /* Returns whether parse needs the line. */
     bool (*recognise)(const struct weir_trainer_log *log, const char *line);
     /* Returns 0 or -ENOMEM. */
@@ -110,15 +120,24 @@ void weir_trainer_rounding(struct weir_trainer_log *log, const char *time);
 void weir_trainer_step(struct weir_trainer_log *log, double step);
 /* Copies a label of `length` bytes, shortened to fit. */
 void weir_trainer_label(struct weir_trainer_row *row, const char *text, size_t length);
-/* Returns what follows the last "name:" that is a whole word, without spaces, or NULL. */
+/* Returns the number that follows the last `name` that is a whole word, as in name: 1, name=1, "name": 1, 'name': '1'
+ * and name 1, or NULL. */
 const char *weir_trainer_field(const char *line, const char *name);
-/* Returns the number after the last "name:", or NAN. */
+/* Returns that number, or NAN. */
 double weir_trainer_number(const char *line, const char *name);
+/* The recogniser and the parser of rows that are lines of fields. */
+bool weir_trainer_is_fields(const struct weir_trainer_log *log, const char *line);
+int weir_trainer_parse_fields(struct weir_trainer_log *log, const char *line, uint64_t number);
+/* Computes the wait from columns that are means since the first step of an epoch. */
+void weir_trainer_wait_of_means(const struct weir_trainer_log *log, struct weir_trainer_wait *wait);
 /* Reads a plausible duration or count with sign and exponent. Returns its bytes, or 0 (also for nan and inf). */
 size_t weir_trainer_decimal(const char *text, double *value);
 
-extern const struct weir_trainer weir_trainer_lerobot, weir_trainer_detectron2, weir_trainer_mmengine,
-    weir_trainer_lightning, weir_trainer_traceml, weir_trainer_transformers, weir_trainer_act, weir_trainer_tqdm;
+/* Formats whose rows are lines of fields, and the others. */
+extern const struct weir_trainer *const weir_trainer_steps[];
+extern const int weir_trainer_n_steps;
+extern const struct weir_trainer weir_trainer_lightning, weir_trainer_traceml, weir_trainer_keys,
+    weir_trainer_transformers, weir_trainer_act, weir_trainer_tqdm;
 
 /* ---- what the log shows ---- */
 

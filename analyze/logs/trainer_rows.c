@@ -20,7 +20,7 @@ int weir_trainer_add(struct weir_trainer_log *log, uint64_t number, struct weir_
     if (!weir_grow(&log->rows, log->n_rows, sizeof *log->rows))
         return -ENOMEM;
     *row = &log->rows[log->n_rows++];
-    **row = (struct weir_trainer_row){.line = number};
+    **row = (struct weir_trainer_row){.line = number, .step = NAN};
     for (int i = 0; i < WEIR_TRAINER_COLUMNS; i++)
         (*row)->values[i] = NAN;
     return 0;
@@ -35,6 +35,7 @@ void weir_trainer_rounding(struct weir_trainer_log *log, const char *time)
 
 void weir_trainer_step(struct weir_trainer_log *log, double step)
 {
+    log->rows[log->n_rows - 1].step = step;
     if (log->steps_per_row <= 0 && log->n_rows > 1 && step > log->memo_)
         log->steps_per_row = step - log->memo_;
     log->memo_ = step;
@@ -62,10 +63,18 @@ const char *weir_trainer_field(const char *line, const char *name)
 {
     const char *found = NULL;
     size_t length = strlen(name);
+    double value;
     for (const char *at = strstr(line, name); at; at = strstr(at + 1, name)) {
+        const char *text = at + length;
         bool starts = at == line || !(isalnum((unsigned char)at[-1]) || strchr("_-/.", at[-1]));
-        if (starts && at[length] == ':')
-            found = weir_skip_spaces(at + length + 1);
+        bool quoted = *text == '"' || *text == '\'';
+        text = weir_skip_spaces(text + quoted);
+        text += *text == ':' || *text == '=';
+        bool apart = text > at + length;
+        text = weir_skip_spaces(text);
+        text += *text == '"' || *text == '\'';
+        if (starts && apart && weir_trainer_decimal(text, &value) > 0)
+            found = text;
     }
     return found;
 }

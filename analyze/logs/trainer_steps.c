@@ -1,29 +1,20 @@
-/* Step lines with the wait for data: LeRobot, detectron2, and MMEngine with the many programs that print alike. */
-#include "analyze/logs/log_words.h"
+/* The formats whose rows are lines of fields. Those that record the wait for data come first. */
 #include "analyze/logs/trainer.h"
 
-#include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Reads each column's value from a line of "name: value" fields. */
-static void read_fields(const struct weir_trainer *trainer, struct weir_trainer_row *row, const char *line)
-{
-    for (int i = 0; i < WEIR_TRAINER_COLUMNS && trainer->columns[i].name; i++)
-        row->values[i] = weir_trainer_number(line, trainer->columns[i].name);
-}
+#define SECONDS(name, role)                                                                                            \
+    {                                                                                                                  \
+        name, NULL, WEIR_TRAINER_##role, WEIR_TRAINER_SECONDS, NULL, 0, false                                          \
+    }
+#define NUMBER(name)                                                                                                   \
+    {                                                                                                                  \
+        name, NULL, WEIR_TRAINER_OTHER, WEIR_TRAINER_NUMBER, NULL, 0, false                                            \
+    }
+#define FIELDS .series = true, .recognise = weir_trainer_is_fields, .parse = weir_trainer_parse_fields
 
-/* Labels the last row with the number of its step. Abbreviated numbers ("1K") are no number of steps. */
-static void label_from(struct weir_trainer_log *log, const char *text)
-{
-    double step;
-    size_t n = text ? weir_trainer_decimal(text, &step) : 0;
-    if (text)
-        weir_trainer_label(&log->rows[log->n_rows - 1], text, strcspn(text, " ,"));
-    if (n > 0 && !isalpha((unsigned char)text[n]))
-        weir_trainer_step(log, step);
-}
+#define WATCH "python -m weir watch SCRIPT ..."
 
 /* ---- LeRobot: step:1K smpl:8K ep:10 epch:1.25 loss:0.5 grdn:1.2 lr:1.0e-05 updt_s:0.120 data_s:0.004 smp/s:66 ---- */
 
@@ -48,18 +39,9 @@ static void read_setup(struct weir_trainer_log *log, const char *line)
 
 static int parse_lerobot(struct weir_trainer_log *log, const char *line, uint64_t number)
 {
-    struct weir_trainer_row *row;
-    if (!strstr(line, "updt_s:")) {
-        read_setup(log, line);
-        return 0;
-    }
-    if (isnan(weir_trainer_number(line, "updt_s")) || isnan(weir_trainer_number(line, "data_s")))
-        return 0;
-    int code = weir_trainer_add(log, number, &row);
-    if (code < 0 || !row)
-        return code;
-    read_fields(log->trainer, row, line);
-    label_from(log, weir_trainer_field(line, "step"));
+    if (strstr(line, "updt_s:"))
+        return weir_trainer_parse_fields(log, line, number);
+    read_setup(log, line);
     return 0;
 }
 
@@ -92,15 +74,17 @@ static void remark_on_lerobot(FILE *out, const struct weir_trainer_log *log)
         fprintf(out, "  the figures are those of rank 0 of %d\n", log->ranks);
 }
 
-const struct weir_trainer weir_trainer_lerobot = {
+static const struct weir_trainer lerobot = {
     .name = "lerobot",
     .title = "LeRobot's step lines",
     .label = "step",
-    .columns = {[DATA_S] = {"data_s", NULL, WEIR_TRAINER_WAIT, WEIR_TRAINER_SECONDS},
-                [PREP_S] = {"prep_s", NULL, WEIR_TRAINER_WORK, WEIR_TRAINER_SECONDS},
-                [UPDT_S] = {"updt_s", NULL, WEIR_TRAINER_WORK, WEIR_TRAINER_SECONDS},
-                [STEP_S] = {"step_s", NULL, WEIR_TRAINER_STEP, WEIR_TRAINER_SECONDS},
-                [SAMPLES_PER_S] = {"smp/s", NULL, WEIR_TRAINER_OTHER, WEIR_TRAINER_NUMBER}},
+    .columns = {[DATA_S] = SECONDS("data_s", WAIT),
+                [PREP_S] = SECONDS("prep_s", WORK),
+                [UPDT_S] = SECONDS("updt_s", WORK),
+                [STEP_S] = SECONDS("step_s", STEP),
+                [SAMPLES_PER_S] = NUMBER("smp/s")},
+    .has = {"updt_s:", "data_s:"},
+    .labelled = "step",
     .series = true,
     .rounding_s = 0.5e-3,
     .recognise = is_lerobot,
@@ -115,38 +99,6 @@ const struct weir_trainer weir_trainer_lerobot = {
 /* ---- detectron2: eta: 0:01:40  iter: 19  total_loss: 1.9  time: 0.2540  last_time: 0.2532  data_time: 0.0084 ---- */
 
 enum { DATA_TIME, TIME };
-
-static bool is_detectron2(const struct weir_trainer_log *log, const char *line)
-{
-    (void)log;
-    return strstr(line, "data_time:") && weir_trainer_field(line, "iter");
-}
-
-static int parse_data_time(struct weir_trainer_log *log, const char *line, uint64_t number)
-{
-    struct weir_trainer_row *row;
-    bool new_name = strstr(line, "data_time:") != NULL;
-    double data_s = weir_trainer_number(line, new_name ? "data_time" : "data"),
-           step_s = weir_trainer_number(line, "time");
-    if (isnan(data_s) || isnan(step_s))
-        return 0;
-    int code = weir_trainer_add(log, number, &row);
-    if (code < 0 || !row)
-        return code;
-    weir_trainer_rounding(log, weir_trainer_field(line, new_name ? "data_time" : "data"));
-    row->values[DATA_TIME] = data_s;
-    row->values[TIME] = step_s;
-    return 1;
-}
-
-static int parse_detectron2(struct weir_trainer_log *log, const char *line, uint64_t number)
-{
-    int code = parse_data_time(log, line, number);
-    if (code == 1)
-        label_from(log, weir_trainer_field(line, "iter"));
-    return code < 0 ? code : 0;
-}
-
 enum { UNTIMED = 2 }; /* steps at the start that are not in `time` */
 
 /* `time` is the mean since the start. Two such means, and the number of steps in each, give that of the steps between
@@ -154,7 +106,7 @@ enum { UNTIMED = 2 }; /* steps at the start that are not in `time` */
 static void wait_of_detectron2(const struct weir_trainer_log *log, struct weir_trainer_wait *wait)
 {
     const struct weir_trainer_row *first = &log->rows[0], *last = &log->rows[log->n_rows - 1];
-    double steps = log->steps_per_row - UNTIMED, between = strtod(last->label, NULL) - strtod(first->label, NULL);
+    double steps = log->steps_per_row - UNTIMED, between = last->step - first->step;
     double step_s = last->values[TIME], error_s = log->rounding_s, step_error_s = error_s;
     if (wait->first > 0 && steps > 0 && between > 0) {
         step_s += steps / between * (step_s - first->values[TIME]);
@@ -168,17 +120,16 @@ static void wait_of_detectron2(const struct weir_trainer_log *log, struct weir_t
     wait->most = (wait->wait_s + error_s) / (step_s - step_error_s);
 }
 
-const struct weir_trainer weir_trainer_detectron2 = {
+static const struct weir_trainer detectron2 = {
     .name = "detectron2",
     .title = "detectron2's step lines",
     .label = "iter",
-    .columns = {[DATA_TIME] = {"data_time", NULL, WEIR_TRAINER_WAIT, WEIR_TRAINER_SECONDS},
-                [TIME] = {"time", NULL, WEIR_TRAINER_STEP, WEIR_TRAINER_SECONDS}},
-    .series = true,
+    .columns = {[DATA_TIME] = SECONDS("data_time", WAIT), [TIME] = SECONDS("time", STEP)},
+    .has = {"data_time:", " iter:"},
+    .labelled = "iter",
+    FIELDS,
     .mean_since_start = true,
     .rounding_s = 0.05e-3,
-    .recognise = is_detectron2,
-    .parse = parse_detectron2,
     .wait = wait_of_detectron2,
     .means =
         "data_time is the wait for a batch, a mean of the last 20 steps; time is a step with its wait, a mean since "
@@ -186,64 +137,154 @@ const struct weir_trainer weir_trainer_detectron2 = {
     .watch = "python -m weir watch SCRIPT ...",
 };
 
-/* ---- Epoch(train) [1][10/50]  lr: 1.0e-02  time: 0.0201  data_time: 0.0190, and Epoch: [0]  [10/50]  time: 0.2  data:
- * 0.1 ---- */
+/* ---- others ---- */
 
-static bool is_mmengine(const struct weir_trainer_log *log, const char *line)
-{
-    bool named = strstr(line, "data_time:") || (strstr(line, " time:") && strstr(line, " data:"));
-    return named && strchr(line, '[') && strstr(line, "time:") && !is_detectron2(log, line) && !strstr(line, "(val)") &&
-           !strstr(line, "(test)") && !strstr(line, "Test:");
-}
-
-/* Returns the start of "[1][10/50]" or "[10/50]": the last bracket in front of a fraction, and one that touches it. */
-static const char *progress(const char *line, size_t *length)
-{
-    const char *found = NULL;
-    for (const char *at = strchr(line, '['); at; at = strchr(at + 1, '[')) {
-        const char *digits = weir_skip_spaces(at + 1);
-        size_t n = strspn(digits, "0123456789"),
-               total = n > 0 && digits[n] == '/' ? strspn(digits + n + 1, "0123456789") : 0;
-        if (total == 0 || digits[n + 1 + total] != ']')
-            continue;
-        found = at;
-        *length = (size_t)(digits + n + 1 + total + 1 - at);
-    }
-    const char *start = found;
-    while (start && start > line && start[-1] != '[' && (isdigit((unsigned char)start[-1]) || strchr("] ", start[-1])))
-        start--;
-    if (!start || start == line || start[-1] != '[' || found - start > 24)
-        return found;
-    *length += (size_t)(found - start + 1);
-    return start - 1;
-}
-
-static int parse_mmengine(struct weir_trainer_log *log, const char *line, uint64_t number)
-{
-    int code = parse_data_time(log, line, number);
-    size_t length = 0;
-    const char *label = code == 1 ? progress(line, &length) : NULL;
-    if (label) {
-        double step;
-        const char *fraction = memrchr(label, '[', length);
-        weir_trainer_label(&log->rows[log->n_rows - 1], label, length);
-        if (weir_trainer_decimal(weir_skip_spaces(fraction + 1), &step) > 0)
-            weir_trainer_step(log, step);
-    }
-    return code < 0 ? code : 0;
-}
-
-const struct weir_trainer weir_trainer_mmengine = {
+/* Epoch(train) [1][10/50]  lr: 1.0e-02  time: 0.0201  data_time: 0.0190, and Epoch: [0]  [10/50]  time: 0.2  data: 0.1
+ */
+static const struct weir_trainer mmengine = {
     .name = "mmengine",
     .title = "step lines with data_time, as MMEngine prints them",
     .label = "step",
-    .columns = {[DATA_TIME] = {"data_time", NULL, WEIR_TRAINER_WAIT, WEIR_TRAINER_SECONDS},
-                [TIME] = {"time", NULL, WEIR_TRAINER_STEP, WEIR_TRAINER_SECONDS}},
-    .series = true,
+    .columns = {{"data_time", NULL, WEIR_TRAINER_WAIT, WEIR_TRAINER_SECONDS, "data_time|data", 0, false},
+                SECONDS("time", STEP)},
+    .has = {"time:", "data", "["},
+    .lacks = {" iter:", "(val)", "(test)", "Test:"},
+    FIELDS,
     .rounding_s = 0.05e-3,
-    .recognise = is_mmengine,
-    .parse = parse_mmengine,
     .means =
         "data_time (or data) is the wait for a batch; time is a step with its wait; both are means of recent steps",
-    .watch = "python -m weir watch SCRIPT ...",
+    .watch = WATCH,
 };
+
+#define BRACKETED(name, role, key)                                                                                     \
+    {                                                                                                                  \
+        name, NULL, WEIR_TRAINER_##role, WEIR_TRAINER_SECONDS, key, 0, true                                            \
+    }
+#define OF_MEANS                                                                                                       \
+    FIELDS,                                                                                                            \
+        .mean_since_start = true, .rounding_s = 0.5e-3, .wait = weir_trainer_wait_of_means,                            \
+        .means = "both figures are the means in brackets, since the first step of the epoch; Data is the wait for "    \
+                 "a batch, and Time a step with its wait",                                                             \
+        .watch = WATCH
+
+/* Epoch: [0][  10/5005]  Time  0.355 ( 1.322)  Data  0.002 ( 0.910)  Loss 7.0434e+00 (7.0799e+00) */
+static const struct weir_trainer imagenet = {
+    .name = "imagenet",
+    .title = "step lines of PyTorch's ImageNet example",
+    .label = "step",
+    .columns = {BRACKETED("data", WAIT, "Data"), BRACKETED("time", STEP, "Time")},
+    .has = {"Epoch: [", "Time ", "Data "},
+    OF_MEANS,
+};
+
+/* Train: 0 [  50/1251 (  4%)]  Loss: 6.931 (6.94)  Time: 0.912s, 1122.8/s  (0.998s, 1026.1/s)  Data: 0.611 (0.702) */
+static const struct weir_trainer timm = {
+    .name = "timm",
+    .title = "step lines of timm",
+    .label = "step",
+    .columns = {BRACKETED("data", WAIT, "Data"), BRACKETED("time", STEP, "Time")},
+    .has = {"Train: ", "Time: ", "Data: "},
+    OF_MEANS,
+};
+
+/* [  10/1412]  iter_time: 0.645(0.645)  data_wait_time: 0.000(0.000)  data_load_time: 8.745(8.745) */
+static const struct weir_trainer iter_time = {
+    .name = "iter_time",
+    .title = "step lines with iter_time and data_wait_time",
+    .label = "step",
+    .columns = {SECONDS("data_wait_time", WAIT), SECONDS("data_load_time", OTHER), SECONDS("iter_time", STEP)},
+    .has = {"iter_time:", "data_wait_time:"},
+    FIELDS,
+    .rounding_s = 0.5e-3,
+    .means = "data_wait_time is the wait for a batch, and iter_time a step with its wait",
+    .watch = WATCH,
+};
+
+/* a progress bar with data_times=0.120, model_times=0.480 */
+static const struct weir_trainer data_times = {
+    .name = "data_times",
+    .title = "progress bars with data_times and model_times",
+    .label = "step",
+    .columns = {SECONDS("data_times", WAIT), SECONDS("model_times", WORK)},
+    .has = {"data_times", "model_times"},
+    FIELDS,
+    .rounding_s = 0.5e-3,
+    .means = "data_times is the wait for a batch, and model_times the rest of the step",
+    .watch = WATCH,
+};
+
+/* Train Epoch 1, and a JSON document. Its times are the epoch's, in minutes. */
+#define MINUTES(name, heading, role, key)                                                                              \
+    {                                                                                                                  \
+        name, heading, WEIR_TRAINER_##role, WEIR_TRAINER_SECONDS, key, 60, false                                       \
+    }
+static const struct weir_trainer robomimic = {
+    .name = "robomimic",
+    .title = "epochs of robomimic",
+    .label = "epoch",
+    .each = "epoch",
+    .columns = {MINUTES("time_data_loading", "data loading", WAIT, "Time_Data_Loading"),
+                MINUTES("time_process_batch", "process batch", OTHER, "Time_Process_Batch"),
+                MINUTES("time_train_batch", "train batch", OTHER, "Time_Train_Batch"),
+                MINUTES("time_log_info", "log info", OTHER, "Time_Log_Info"),
+                MINUTES("time_epoch", "epoch", STEP, "Time_Epoch")},
+    .has = {"Train Epoch "},
+    .lacks = {"["},
+    .labelled = "Train Epoch",
+    .ends = "}",
+    FIELDS,
+    .means = "Time_Data_Loading, in minutes, is the wait for the batches of an epoch",
+    .watch = "python -m weir watch -m robomimic.scripts.train ...",
+};
+
+/* Learning iteration 0/101, "Computation: 83209 steps/s (collection: 0.861s, learning 0.320s)" or "Collection time:
+ * 0.768s" and "Learning time: 0.238s", Iteration time: 1.18s: also Isaac Lab, with RSL-RL */
+static const struct weir_trainer rsl_rl = {
+    .name = "rsl_rl",
+    .title = "iterations of RSL-RL",
+    .label = "iteration",
+    .each = "iteration",
+    .columns = {{"collection", NULL, WEIR_TRAINER_WAIT, WEIR_TRAINER_SECONDS, "collection|Collection time", 0, false},
+                {"learning", NULL, WEIR_TRAINER_WORK, WEIR_TRAINER_SECONDS, "learning|Learning time", 0, false}},
+    .has = {"Learning iteration "},
+    .labelled = "Learning iteration",
+    .ends = "Iteration time:",
+    FIELDS,
+    .rounding_s = 0.5e-3,
+    .means = "the wait is the collection: the simulator and the policy produce the data; no dataset is read",
+    .watch = "weir top",
+};
+
+/* ---- logs without the wait ---- */
+
+/* {"train_loss": 0.565159, "global_step": 1, "epoch": 0, "lr": 4e-07}: logs.json.txt */
+static const struct weir_trainer diffusion_policy = {
+    .name = "diffusion_policy",
+    .title = "logs.json.txt of Diffusion Policy",
+    .label = "step",
+    .columns = {NUMBER("epoch"), NUMBER("train_loss"), NUMBER("val_loss"), NUMBER("test_mean_score")},
+    .has = {"\"train_loss\":", "\"global_step\":"},
+    .labelled = "global_step",
+    FIELDS,
+    .means = "it has losses and no times; the progress bars on the console show the rate of whole steps",
+    .watch = "python -m weir watch train.py ...",
+};
+
+/* step=100 loss=0.1000 lr=2.50e-05 grad_norm=1.23 time=217.4s */
+static const struct weir_trainer openpi = {
+    .name = "openpi",
+    .title = "step lines of openpi for PyTorch",
+    .label = "step",
+    .columns = {NUMBER("loss"), {"time", NULL, WEIR_TRAINER_OTHER, WEIR_TRAINER_CLOCK, NULL, 0, false}},
+    .has = {"step=", "loss=", "grad_norm=", "time="},
+    .labelled = "step",
+    FIELDS,
+    .means = "time is that of the steps since the previous line, which contains the wait",
+    .watch = "python -m weir watch scripts/train_pytorch.py ...",
+};
+
+const struct weir_trainer *const weir_trainer_steps[] = {
+    &lerobot,    &detectron2, &mmengine, &imagenet,         &timm,   &iter_time,
+    &data_times, &robomimic,  &rsl_rl,   &diffusion_policy, &openpi,
+};
+const int weir_trainer_n_steps = sizeof weir_trainer_steps / sizeof *weir_trainer_steps;

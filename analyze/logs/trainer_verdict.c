@@ -62,10 +62,10 @@ static enum weir_data_bound bound_of(const struct weir_trainer_wait *wait)
     return wait->recorded && !is_doubtful(wait) ? weir_data_bound(wait->fraction) : WEIR_BOUND_UNKNOWN;
 }
 
-/* error_s: maximum error of a printed time */
-static void print_headline(FILE *out, const struct weir_trainer_wait *wait, double error_s)
+static void print_headline(FILE *out, const struct weir_trainer_wait *wait, const struct weir_trainer_log *log)
 {
-    bool apart = wait->most - wait->least > LIMITS_APART, wide = apart || wait->wait_s < error_s;
+    bool apart = wait->most - wait->least > LIMITS_APART, wide = apart || wait->wait_s < log->rounding_s;
+    const char *each = log->trainer->each ? log->trainer->each : "step";
     if (!wait->recorded)
         fputs("verdict: This log does not record the wait for data.\n", out);
     else if (is_doubtful(wait))
@@ -77,7 +77,7 @@ static void print_headline(FILE *out, const struct weir_trainer_wait *wait, doub
         if (wide && wait->least > 0)
             fprintf(out, "It waited at least %.0f %%.", 100 * wait->least);
         if (!apart)
-            fprintf(out, "The mean step took %.4gs, the mean wait %.4gs.", wait->step_s, wait->wait_s);
+            fprintf(out, "The mean %s took %.4gs, the mean wait %.4gs.", each, wait->step_s, wait->wait_s);
         putc('\n', out);
     }
 }
@@ -87,7 +87,7 @@ void weir_trainer_verdict_print(FILE *out, const struct weir_trainer_log *log)
     struct weir_trainer_wait found;
     struct weir_wrap wrap;
     weir_trainer_wait_find(log, &found);
-    print_headline(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), &found, log->rounding_s);
+    print_headline(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), &found, log);
     wrap.highlight = true;
     weir_wrap_close(&wrap);
     FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);

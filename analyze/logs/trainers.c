@@ -3,17 +3,23 @@
 
 #include <stdlib.h>
 
-static const struct weir_trainer *const formats[] = {
-    &weir_trainer_lerobot, &weir_trainer_detectron2,   &weir_trainer_mmengine, &weir_trainer_lightning,
-    &weir_trainer_traceml, &weir_trainer_transformers, &weir_trainer_act,      &weir_trainer_tqdm,
+static const struct weir_trainer *const others[] = {
+    &weir_trainer_lightning,    &weir_trainer_traceml, &weir_trainer_keys,
+    &weir_trainer_transformers, &weir_trainer_act,     &weir_trainer_tqdm,
 };
-_Static_assert(sizeof formats / sizeof *formats <= WEIR_TRAINERS_MAX, "one log for each format");
+
+static void add(struct weir_trainers *trainers, const struct weir_trainer *const *formats, int n)
+{
+    for (int i = 0; i < n && trainers->n < WEIR_TRAINERS_MAX; i++)
+        trainers->logs[trainers->n++] =
+            (struct weir_trainer_log){.trainer = formats[i], .rounding_s = formats[i]->rounding_s};
+}
 
 void weir_trainers_open(struct weir_trainers *trainers)
 {
-    *trainers = (struct weir_trainers){.n = sizeof formats / sizeof *formats};
-    for (int i = 0; i < trainers->n; i++)
-        trainers->logs[i] = (struct weir_trainer_log){.trainer = formats[i], .rounding_s = formats[i]->rounding_s};
+    *trainers = (struct weir_trainers){0};
+    add(trainers, weir_trainer_steps, weir_trainer_n_steps);
+    add(trainers, others, sizeof others / sizeof *others);
 }
 
 void weir_trainers_close(struct weir_trainers *trainers)

@@ -290,3 +290,61 @@ Test(log_trainers, chinese_without_a_number_of_steps)
 {
     SHOWN(LEROBOT("1K", "updt_s:0.500 data_s:0.100"), "--lang=zh", "step  data_s  updt_s  line\n");
 }
+
+/* ---- means in brackets, rows of several lines, unknown programs ---- */
+
+/* Steps 1 to 10 took 0.900 s, of which 0.500 s waiting; the next epoch took 1 s a step, and waited 0.2 s. */
+Test(log_trainers, means_since_the_start_of_an_epoch)
+{
+#define EPOCH(progress, time, data)                                                                                    \
+    "Epoch: " progress "\tTime  0.355 ( " time ")\tData  0.002 ( " data ")\tLoss 7.0434e+00 (7.0799e+00)\n"
+    SHOWN(EPOCH("[0][   0/5005]", "6.000", "4.000") EPOCH("[0][   5/5005]", "1.700", "1.100")
+              EPOCH("[0][  10/5005]", "1.364", "0.818") "Test: [ 0/196]\tTime  4.8 ( 4.8)\tLoss 2.5 (2.5)\n" //
+          EPOCH("[1][   9/5005]", "1.000", "0.200"),
+          NULL, "step lines of PyTorch's ImageNet example, 4 rows\n",
+          "verdict: Training waited for data 37 % of the time. The mean step took 0.9502s, the mean wait 0.3499s.\n");
+    SHOWN("Train: 0 [  50/1251 (  4%)]  Loss: 6.931 (6.94)  Time: 0.912s, 1122.8/s  (0.998s, 1026.1/s)  LR: 1.000e-06"
+          "  Data: 0.611 (0.499)\n",
+          NULL, "step lines of timm, 1 row\n", "Training waited for data 50 % of the time. ",
+          "[  50/1251 (  4%)]  0.499s  0.998s     1\n");
+}
+
+Test(log_trainers, rows_of_several_lines)
+{
+#define ROBOMIMIC(epoch, loading)                                                                                      \
+    "Train Epoch " epoch "\n{\n    \"Loss\": 0.31,\n    \"Time_Data_Loading\": " loading                               \
+    ",\n    \"Time_Epoch\": 0.5,\n    \"Time_Train_Batch\": 0.1\n}\n\nEpoch 1 Memory Usage: 4312 MB\n"                 \
+    "Validation Epoch " epoch "\n{\n    \"Time_Data_Loading\": 0.01,\n    \"Time_Epoch\": 0.02\n}\n"
+    SHOWN(ROBOMIMIC("1", "0.4") ROBOMIMIC("2", "0.4"), NULL, "epochs of robomimic, 2 rows\n",
+          "verdict: Training waited for data 80 % of the time. The mean epoch took 30s, the mean wait 24s.\n");
+    SHOWN("    Learning iteration 3/10\n\n  Total steps: 256\n  Steps per second: 254\n  Collection time: 0.300s\n"
+          "  Learning time: 0.100s\n  Iteration time: 0.40s\n",
+          NULL, "Training waited for data 75 % of the time. The mean iteration took 0.4s", "no dataset is read\n");
+    SHOWN("    Learning iteration 3/10\n  Computation: 83209 steps/s (collection: 0.300s, learning 0.300s)\n", NULL,
+          "Training waited for data 50 % of the time.");
+}
+
+Test(log_trainers, further_step_lines)
+{
+    SHOWN("INFO - Training Epoch: [1]  [   1/1412]  iter_time: 0.645(0.645)  data_wait_time: 0.215(0.215)  "
+          "data_load_time: 8.745(8.745)\n",
+          NULL, "Training waited for data 33 % of the time.");
+    SHOWN("\r 10%|# | 10/100 [00:07<01:10,  1.33it/s, data_times=0.300, model_times=0.300]\n", NULL,
+          "Training waited for data 50 % of the time.");
+    SHOWN("{\"train_loss\": 0.5, \"global_step\": 0, \"epoch\": 0}\n{\"train_loss\": 0.4, \"global_step\": 1, "
+          "\"val_loss\""
+          ": 0.25, \"epoch\": 0}\n",
+          NULL, "logs.json.txt of Diffusion Policy, 2 rows\n", "does not record the wait",
+          "1         0         0.4      0.25");
+    SHOWN("19:22 [I] step=100 loss=0.1000 lr=2.50e-05 grad_norm=1.23 time=217.4s\n", NULL,
+          "step lines of openpi for PyTorch, 1 row\n", "does not record the wait");
+}
+
+Test(log_trainers, keys_of_unknown_programs_that_look_like_waits)
+{
+    SHOWN(
+        "it 1 loss=0.3 dataload_time=0.25 data_loss=0.1 step_time=0.9\nit 2 loss=0.2 dataload_time=0.75 train/data_s: "
+        "0.5 data: yes\n",
+        NULL, "keys that look like waits for data, 2 rows\n", "verdict: This log does not record the wait for data.\n",
+        "dataload_time      2   0.5  0.75     1\n", "train/data_s       1   0.5   0.5     2\n");
+}
