@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 """Compares the output of commands on recorded inputs with the files in expected/. Usage:
-WEIR_PROGRAM=build/release/weir tests/golden/run.py [--set-exact-output] [CASE...]
+WEIR_PROGRAM=build/release/weir tests/golden/run.py [--recorded PROGRAM] [--set-exact-output] [CASE...]
 
 cases.txt has one line per case: its name, then the arguments of weir, which runs in inputs/. "&&" separates several
-commands; the output of the last one counts. NAME = ARGUMENTS defines {NAME}. Each case runs at the widths of the head
-line of its block. {work} is an empty folder, and {out} a file whose content is part of the output. In blocks with the
-word "times", the values of keys that are times are replaced, and other numbers rounded; with "keys", only the paths of
-the JSON's keys remain.
+commands; the output of the last one counts. A command that begins with "recorded" is tests/tools/recorded.c instead.
+NAME = ARGUMENTS defines {NAME}. Each case runs at the widths of the head line of its block. {work} is an empty folder,
+which commands with {work} run in, and {out} a file whose content is part of the output. {each FILE} stands for each part of FILE in turn: a part begins
+with "=== NAME: OPTIONS", where "|" separates the options of several runs; "\\r", "\\e" and "\\x00" in it are bytes, and
+"\\c" ends a part without the newline.
+In blocks with the word "times", times and rates are replaced, and other long fractions rounded; with "keys", only the
+paths of the JSON's keys remain; with "heads", only the first cell of each line.
 --set-exact-output writes the expected files anew; read their diff before you commit it."""
+import argparse
+import base64
 import concurrent.futures
 import difflib
+import hashlib
 import json
 import os
 import re
@@ -20,7 +26,9 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXPECTED = os.path.join(HERE, "expected")
-
+SOURCES = {name: open(os.path.join(HERE, "../../analyze/page", name), encoding="utf-8").read()
+           for name in ("page.css", "page.js")}
+DIGESTS = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in SOURCES.items()}
 
 MEASURED = re.compile(r'"(\w*(?:_s|seconds|per_second|index_bytes))": -?[0-9][0-9.e+-]*')
 
@@ -56,41 +64,81 @@ def keys(value, path, found):
 
 
 def normalise(text, replaced):
+    text = re.sub(r"(weir_peak_memory_bytes) \d+", r"\1 N", text)
+    for name, source in SOURCES.items():
+        text = text.replace(source, name + "\n").replace(DIGESTS[name], f"digest of {name}")
     if replaced == "times":
         text = MEASURED.sub(r'"\1": N', text)
+        text = re.sub(r"\d[\d.]* ?([mun]?s\b|[KMG]i?B/s|\w+/s|KiB in memory)", r"N \1", text)
         return re.sub(r"-?\d+\.\d{6,}(e-\d+)?", lambda digits: f"{float(digits[0]):.6g}", text)
     if replaced == "keys" and text.startswith("{"):
         found = {}
         keys(json.JSONDecoder().raw_decode(text)[0], "", found)
         return "".join(path + "\n" for path in found)
+    if replaced == "heads":
+        return "\n".join(re.findall(r"^  \S+(?: \S+)*?(?=  | yes|\n)", text, re.M)) + "\n"
     return text
 
 
-def output(program, columns, replaced, commands):
+ESCAPED = re.compile(rb"\\(r|e|c\n|x[0-9a-f]{2})")
+
+
+def unescape(found):
+    kind = found[1][:1]
+    return bytes.fromhex(found[1][1:].decode()) if kind == b"x" else {b"r": b"\r", b"e": b"\x1b", b"c": b""}[kind]
+
+
+def parts(file):
+    """Yields (name, options of a run, content) of each part of a file."""
+    text = open(os.path.join(HERE, "inputs", file), encoding="utf-8", newline="").read()
+    for part in re.split(r"^=== ", text, flags=re.M)[1:]:
+        head, content = part.split("\n", 1)
+        name, options = head.split(":", 1)
+        for each in options.split("|"):
+            yield f"{name}:{each}".rstrip(), each, ESCAPED.sub(unescape, content.encode())
+
+
+def run(programs, columns, replaced, commands, content=None):
+    inputs = os.path.join(HERE, "inputs")
     with tempfile.TemporaryDirectory() as work:
-        out = os.path.join(work, "out.html")
+        out, part = os.path.join(work, "out.html"), os.path.join(work, "part")
+        if content is not None:
+            with open(part, "wb") as file:
+                file.write(content)
         environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TZ": "UTC", "COLUMNS": columns, "TMPDIR": work,
                        "HOME": work, "WEIR_CUDA_MODULE": "/nonexistent"}
         for command in commands:
-            arguments = [a.replace("{out}", out).replace("{work}", work) for a in shlex.split(command)]
-            done = subprocess.run([program, *arguments], env=environment, timeout=120, cwd=os.path.join(HERE, "inputs"),
+            arguments = [a.replace("{out}", out).replace("{work}/", "") for a in shlex.split(command)]
+            program = programs[arguments[0] == "recorded"]
+            done = subprocess.run([program, *arguments[arguments[0] == "recorded":]], env=environment, timeout=120,
+                                  cwd=work if any("{work}" in c for c in commands) else inputs,
                                   stdin=subprocess.DEVNULL, capture_output=True)
-        parts = [done.stdout.decode(), "".join("stderr: " + line for line in done.stderr.decode().splitlines(True))]
+        texts = [done.stdout.decode(), "".join("stderr: " + line for line in done.stderr.decode().splitlines(True))]
         if os.path.exists(out):
-            parts.append(open(out, encoding="utf-8").read())
+            texts.append(open(out, encoding="utf-8").read())
         if replaced == "keys":
-            del parts[1:]
-        text = normalise("".join(parts).replace(out, "OUT").replace(work, "WORK"), replaced)
+            del texts[1:]
+        text = normalise("".join(texts).replace(out, "OUT").replace(work, "WORK"), replaced)
         if text.startswith("{"):  # JSON: one member per line, for the diff
             text = re.sub(r',(?=["{])', ",\n", text)
-    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
-    return text.replace(version, "VERSION") + f"exit status {done.returncode}\n"
+    return text + f"exit status {done.returncode}\n"
 
 
-def compare(program, case, write):
+def output(programs, columns, replaced, commands):
+    each = re.search(r"\{each (\S+)\}", commands[-1])
+    if not each:
+        return run(programs, columns, replaced, commands)
+    found = []
+    for name, options, content in parts(each[1]):
+        last = commands[-1].replace(each[0], "{work}/part") + options
+        found.append(f"=== {name}\n" + run(programs, columns, replaced, [*commands[:-1], last], content))
+    return "".join(found)
+
+
+def compare(programs, case, write):
     """Returns the difference from the expected file as text."""
     name, columns, replaced, commands = case
-    got = output(program, columns, replaced, commands)
+    got = output(programs, columns, replaced, commands)
     path = os.path.join(EXPECTED, name + ".txt")
     if write:
         with open(path, "w", encoding="utf-8") as file:
@@ -105,14 +153,17 @@ def compare(program, case, write):
 
 
 def main():
-    program = os.path.abspath(os.environ["WEIR_PROGRAM"])
-    write = "--set-exact-output" in sys.argv
-    named = [a for a in sys.argv[1:] if not a.startswith("--")]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--recorded", default=os.path.join(os.path.dirname(os.environ["WEIR_PROGRAM"]), "tests/recorded"))
+    parser.add_argument("--set-exact-output", action="store_true", dest="write")
+    parser.add_argument("case", nargs="*")
+    args = parser.parse_args()
+    programs, named, write = [os.path.abspath(p) for p in (os.environ["WEIR_PROGRAM"], args.recorded)], args.case, args.write
     chosen = [c for c in cases() if not named or any(c[0] == n or c[0].rsplit(".", 1)[0] == n for n in named)]
     if not chosen:
         sys.exit("no such case")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        differences = [d for d in pool.map(lambda case: compare(program, case, write), chosen) if d]
+        differences = [d for d in pool.map(lambda case: compare(programs, case, write), chosen) if d]
     unused = set() if named else {f[:-4] for f in os.listdir(EXPECTED)} - {c[0] for c in chosen}
     if write:
         for name in unused:
