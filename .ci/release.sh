@@ -32,7 +32,7 @@ DESTDIR='' cmake --install $build --component Unspecified --prefix "$stage" >/de
 cp README.md CHANGELOG.md LICENSE "$stage"
 # weir.watch for any Python: the package without its extension, which needs 3.11.
 mkdir -p "$stage/python/weir"
-cp python/weir/*.py python/weir/*.pyi python/weir/py.typed $build/python/weir/libweir_watch.so "$stage/python/weir"
+cp python/weir/*.py $build/python/weir/__init__.pyi python/weir/py.typed $build/python/weir/libweir_watch.so "$stage/python/weir"
 [ -f $build/libweir_cuda.so ] || echo "release.sh: no CUDA Toolkit: this release has no CUDA module" >&2
 strip --strip-debug "$stage"/bin/*
 find "$stage" -name '*.so' -exec strip --strip-unneeded {} +

@@ -65,6 +65,7 @@ struct weir_opt {
     const char *keyword;         /* NULL = the name with underscores */
     const char *keyword_preset;  /* default as a Python expression; NULL = derived from preset */
     const char *keyword_choices; /* enum: names in Python, in the order of value; NULL = the names in value */
+    const char *keyword_details; /* details for Python; NULL = those above, with keywords in place of options */
     const char *old_keyword;     /* former keyword, accepted with a warning in addition to old_name; may be NULL */
     bool keyword_inverted;       /* flag: the keyword is true if the member is false */
 };

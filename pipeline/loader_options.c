@@ -40,12 +40,15 @@ const struct weir_opt weir_loader_opts[] = {
     {"prefetch", WEIR_OPT_INT, FIELD(prefetch), "N", "auto", "batches to prefetch", 1, 4096, true, .zero_is_auto = true,
      .unit = "batches", .users = TRAIN, .keyword = "prefetch_factor", .keyword_preset = "None",
      .details = "auto keeps four frames per worker in flight, and more if chunks hold several frames or a GPU "
-                "decodes."},
+                "decodes.",
+     .keyword_details = "For all workers together. None keeps four frames per worker in flight, and more if chunks "
+                        "hold several frames or a GPU decodes."},
     {"num-epochs", WEIR_OPT_INT, FIELD(num_epochs), "N", "1", "number of epochs", 1, INT32_MAX, .unit = "epochs",
      .users = WEIR_FOR_RUN | WEIR_FOR_TRAIN, .is_common = true},
     {"device", WEIR_OPT_TEXT, FIELD(device), "cpu|cuda|cuda:K", "cpu", "location of batches: host memory or a GPU",
      .users = RUNS | WEIR_FOR_TUNE | PYTHON,
      .details = "With a GPU the simulated training steps are kernels. cuda without a number is the local rank's GPU.",
+     .keyword_details = "\"cuda\" is torch's current GPU if torch uses CUDA, else the local rank's (docs/gpu.md).",
      .is_common = true},
     {"decoder", WEIR_OPT_TEXT, FIELD(decoder), decoder_choices, "auto", "JPEG decoder", .users = TRAIN,
      .details =
@@ -62,21 +65,28 @@ const struct weir_opt weir_loader_opts[] = {
      .details = "timestep visits every (episode, t) once per epoch. episode draws one random start per episode and "
                 "epoch, as ACT does."},
     {"obs-history", WEIR_OPT_INT, FIELD(obs_history), "N", "1", "frames per camera, the last one at t", 1, 1024,
-     .unit = "frames", .users = ALL & ~WEIR_FOR_TRAIN},
+     .unit = "frames", .users = ALL & ~WEIR_FOR_TRAIN,
+     .keyword_details = "The states too. The first one is repeated at the episode's start."},
     {"chunk-size", WEIR_OPT_INT, FIELD(chunk_size), "N", "20", "actions per sample", 1, 65536, .unit = "actions",
      .users = ALL},
-    {"pad", WEIR_OPT_ENUM, FIELD(pad), "zero|last", "zero", "actions past the episode's end", .users = ALL},
+    {"pad", WEIR_OPT_ENUM, FIELD(pad), "zero|last", "zero", "actions past the episode's end", .users = ALL,
+     .keyword_details = "Zeros are inserted before normalisation."},
     {"action-offset", WEIR_OPT_INT, FIELD(action_offset), "N", "0", "first action, relative to t", -1e6, 1e6,
      .unit = "steps", .users = ALL, .details = "-1 matches ACT on real robots."},
     {"delta-indices", WEIR_OPT_TEXT, FIELD(delta_indices), "KEY=LIST;..", NULL,
      "steps of a sample, by key, relative to t", .users = ALL & ~WEIR_FOR_TRAIN,
      .details = "\"top=-1,0;qpos=-1,0;actions=0:16\" takes two frames of the camera top, two states and 16 actions; "
                 "FIRST:END excludes END. Steps outside the episode repeat its first or last step. Replaces "
-                "--obs-history and --chunk-size for these keys."},
+                "--obs-history and --chunk-size for these keys.",
+     .keyword_details =
+         "A dict, such as {\"top\": [-1, 0], \"action\": range(16)}: names of cameras or of their arrays, \"qpos\" and "
+         "\"action\". Replaces obs_history and chunk_size for these keys, each of which has a mask in the batch "
+         "(is_pad). "
+         "Steps outside the episode repeat its first or last step."},
     {"train-split", WEIR_OPT_DOUBLE, FIELD(train_split), "F", "0.9", "fraction of episodes for training", 0, 1,
      .users = ALL, .keyword_preset = "1.0", .details = "At least one episode is for training."},
     {"splits", WEIR_OPT_ENUM, FIELD(splits), "|train|val", NULL, "split of the batches", .users = PYTHON,
-     .keyword = "split", .keyword_preset = "'train'"},
+     .keyword = "split", .keyword_preset = "'train'", .details = "Statistics are always those of train."},
     {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "seed of the split and the sample order", .users = ALL},
     {"no-shuffle", WEIR_OPT_FLAG, FIELD(no_shuffle), NULL, NULL, "samples and split in file order",
      .users = ALL & ~WEIR_FOR_WHATIF, .keyword = "shuffle", .keyword_inverted = true},
@@ -100,7 +110,8 @@ const struct weir_opt weir_loader_opts[] = {
     {"allow-external", WEIR_OPT_FLAG, FIELD(allow_external), NULL, NULL, "HDF5 links that leave the dataset's folder",
      .users = DATA, .details = "Covers external links, external storage and virtual datasets."},
     {"episodes", WEIR_OPT_TEXT, FIELD(episodes), "LIST", NULL, "episodes to load, such as 0,3,10:20", .users = DATA,
-     .details = "For LeRobot datasets. FIRST:END excludes END."},
+     .details = "For LeRobot datasets. FIRST:END excludes END.",
+     .keyword_details = "For LeRobot datasets. A list of numbers, or text in which FIRST:END excludes END."},
     {"filter-key", WEIR_OPT_TEXT, FIELD(filter_key), "NAME", NULL, "demos to load: a list in the file, such as train",
      .users = DATA, .details = "For robomimic's files and others with demos, which name such lists in /mask."},
     {"split", WEIR_OPT_TEXT, FIELD(split), "NAME", NULL, "files of one split, by name: train, val or all",
@@ -131,7 +142,10 @@ const struct weir_opt weir_loader_opts[] = {
     {"dtype", WEIR_OPT_ENUM, FIELD(format.dtype), "u8|f32|f16|bf16", "u8", "element type of images",
      .users = (ALL & ~WEIR_FOR_TRAIN) | WEIR_FOR_BENCH, .old_name = "output", .keyword_preset = "None",
      .old_keyword = "image_dtype", .keyword_choices = "uint8|float32|float16|bfloat16",
-     .details = "Floats are scaled to 0..1, or normalised by --mean and --std. f16 and bf16 need --device cuda."},
+     .details = "Floats are scaled to 0..1, or normalised by --mean and --std. f16 and bf16 need --device cuda.",
+     .keyword_details =
+         "Also dtypes of torch and NumPy. None is uint8 with keys=\"weir\", else float32. Floats are scaled to "
+         "0..1. float16 and bfloat16 need device=\"cuda\"."},
     {"image-layout", WEIR_OPT_ENUM, FIELD(format.layout), "nhwc|nchw", "nhwc", "interleaved or planar images",
      .users = (ALL & ~WEIR_FOR_TRAIN) | WEIR_FOR_BENCH, .old_name = "layout", .keyword_preset = "'nchw'"},
     {"crop", WEIR_OPT_TEXT, FIELD(crop), "WxH+X+Y", NULL, "part of the image to keep", .users = ALL,
@@ -143,7 +157,10 @@ const struct weir_opt weir_loader_opts[] = {
 
     {"rank", WEIR_OPT_INT, FIELD(rank), "N", "auto", "rank of this process in a distributed run", 0, 1e6, true,
      .topic = "Distributed runs", .users = WEIR_FOR_RUN | WEIR_FOR_TUNE | PYTHON, .keyword_preset = "None",
-     .details = "auto reads the environment that torchrun, srun or mpirun sets."},
+     .details = "auto reads the environment that torchrun, srun or mpirun sets.",
+     .keyword_details =
+         "None is that of torch.distributed if initialised, else of the environment that torchrun, mpirun, "
+         "mpiexec or srun sets. Do not wrap the loader in a DistributedSampler."},
     {"world-size", WEIR_OPT_INT, FIELD(world_size), "N", "auto", "processes in the distributed run", 1, 1e6, true,
      .users = WEIR_FOR_RUN | WEIR_FOR_TUNE | PYTHON, .keyword_preset = "None"},
     {"wrap", WEIR_OPT_FLAG, FIELD(wrap), NULL, NULL, "first batches repeated for ranks that run short",
@@ -166,7 +183,10 @@ const struct weir_opt weir_loader_opts[] = {
     {"no-timing", WEIR_OPT_FLAG, FIELD(no_timing), NULL, NULL, "epochs only, no stage timing", .topic = "Reports",
      .users = WEIR_FOR_RUN | WEIR_FOR_TRAIN},
     {"raw-state", WEIR_OPT_FLAG, FIELD(raw_state), NULL, NULL, "state and actions as stored", .users = PYTHON,
-     .keyword = "normalize", .keyword_inverted = true, .keyword_preset = "None"},
+     .keyword = "normalize", .keyword_inverted = true, .keyword_preset = "None",
+     .details =
+         "True normalises them by mean and deviation of the training episodes (.dataset.statistics). None is True "
+         "except with keys=\"lerobot\", whose policies normalise."},
     {0},
 };
 

@@ -18,9 +18,8 @@ static void keyword_of(const struct weir_opt *opt, char name[WEIR_OPTION_TEXT])
 static const char *kind_of(const struct weir_opt *opt)
 {
     static const char *const kinds[] = {
-        [WEIR_OPT_FLAG] = "flag",     [WEIR_OPT_INT] = "number", [WEIR_OPT_UINT64] = "number",
-        [WEIR_OPT_DOUBLE] = "number", [WEIR_OPT_TEXT] = "text",  [WEIR_OPT_ENUM] = "choice",
-        [WEIR_OPT_SIZE] = "size",     [WEIR_OPT_BYTES] = "bytes"};
+        [WEIR_OPT_FLAG] = "flag", [WEIR_OPT_INT] = "int",     [WEIR_OPT_UINT64] = "int", [WEIR_OPT_DOUBLE] = "float",
+        [WEIR_OPT_TEXT] = "text", [WEIR_OPT_ENUM] = "choice", [WEIR_OPT_SIZE] = "size",  [WEIR_OPT_BYTES] = "bytes"};
     if (opt->is_list)
         return "names";
     return opt->path != WEIR_PATH_NONE ? "path" : opt->allow_auto ? "auto" : kinds[opt->kind];
@@ -42,12 +41,18 @@ static void preset_of(const struct weir_opt *opt, char text[WEIR_OPTION_TEXT])
 
 static PyObject *row_of(const struct weir_opt *opt)
 {
-    char name[WEIR_OPTION_TEXT], preset[WEIR_OPTION_TEXT], old[WEIR_OPTION_TEXT];
-    const char *choices = opt->kind != WEIR_OPT_ENUM ? "" : opt->keyword_choices ? opt->keyword_choices : opt->value;
+    char name[WEIR_OPTION_TEXT], preset[WEIR_OPTION_TEXT], old[WEIR_OPTION_TEXT], text[1024], help[2 * sizeof text];
+    const char *choices = opt->keyword_choices                    ? opt->keyword_choices
+                          : opt->value && strchr(opt->value, '|') ? opt->value
+                                                                  : "";
+    const char *details = opt->keyword_details ? opt->keyword_details : opt->details;
     keyword_of(opt, name);
     preset_of(opt, preset);
     weir_option_key(old, sizeof old, opt->old_name ? opt->old_name : "");
-    return Py_BuildValue("(ssssss)", name, kind_of(opt), preset, choices, old,
+    const char *values = opt->keyword_inverted ? "False: " : opt->kind == WEIR_OPT_SIZE ? "(width, height): " : "";
+    snprintf(text, sizeof text, "%s%s%s%s", values, opt->help, details ? ". " : "", details ? details : "");
+    weir_name_keywords(help, sizeof help, text);
+    return Py_BuildValue("(sssssss)", name, kind_of(opt), preset, choices, help, old,
                          opt->old_keyword ? opt->old_keyword : "");
 }
 

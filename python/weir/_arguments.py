@@ -6,6 +6,7 @@ import math
 import operator
 import os
 import re
+import textwrap
 import warnings
 
 from . import _weir
@@ -212,7 +213,7 @@ class Keyword:
     _OPTIONAL = ("auto", "names", "path", "text")  # kinds for which None is the default
 
     def __init__(self, row):
-        self.name, self.kind, self.preset, choices, *old_names = row
+        self.name, self.kind, self.preset, choices, self.help, *old_names = row
         self.old_names = [name for name in old_names if name]
         self.choices = {name: i for i, name in enumerate(choices.split("|")) if name}
 
@@ -227,6 +228,15 @@ class Keyword:
         if self.kind == "choice":
             return choice(self.name, value, self.choices)
         return self._CONVERT[self.kind](self.name, value) if self.kind in self._CONVERT else value
+
+
+def documented(text, keywords):
+    """A docstring, whose line "..." becomes the texts of the keywords."""
+    def paragraph(keyword):
+        values = ', '.join(f'"{choice}"' for choice in keyword.choices)
+        return textwrap.fill(values + ": " * bool(values) + keyword.help, 120, initial_indent=f"    {keyword.name:<17} ",
+                             subsequent_indent=" " * 22)
+    return text.replace("    ...", "\n".join(map(paragraph, keywords)))
 
 
 def initializer(keywords, positional, others):

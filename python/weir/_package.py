@@ -97,7 +97,7 @@ class Dataset:
 
 
 class Loader(_weir._Loader):
-    """Shuffled batches of a folder of episodes, or of one file.
+    __doc__ = _arguments.documented("""Shuffled batches of a folder of episodes, or of one file.
 
         for batch in weir.Loader("episodes/", batch_size=8):
             image, qpos, action, is_pad = (batch[key] for key in ("image", "qpos", "action", "is_pad"))
@@ -105,76 +105,34 @@ class Loader(_weir._Loader):
     Each `for` is one epoch; worker threads prefetch into the next one. The order depends on the seed and the epoch,
     never on workers. After a loop that ended early, the next one starts the next epoch.
 
-    path          HDF5, TFRecord (RLDS), Zarr or LMDB; `weir info PATH` describes it
-    batch_size    samples
-    shuffle       False: samples in file order
-    num_workers   threads: "auto" = one per usable core, divided among local ranks; 0 = load in the loop itself
-    prefetch_factor  batches to prefetch, for all workers together; None = automatic
-    drop_last     leave out a short last batch
-    seed          seed of the order
-    device        "cpu"; "cuda" or "cuda:N": batches in GPU memory (docs/gpu.md). "cuda" is torch's current GPU if torch
-                  uses CUDA, else the local rank's
-    dtype         of images: "uint8", or "float32" in 0..1; None = uint8 with keys="weir", else float32. On a GPU also
-                  "float16" and "bfloat16". Accepts dtypes of torch and NumPy
-    image_layout  "nchw" or "nhwc"
-    chunk_size    actions per sample
-    obs_history   frames and states per sample: t - (n - 1) .. t, the first one repeated at the start
-    delta_indices steps of a sample by key, relative to t: {"top": [-1, 0], "action": range(16)}; keys are names of
-                  cameras or of their arrays, "qpos" and "action". Replaces obs_history and chunk_size for these keys,
-                  each of which has a mask in the batch (is_pad). Steps outside the episode repeat its first or last step
-    delta_timestamps  the same in seconds, as LeRobotDataset takes them; for LeRobot datasets
-    episodes      list of episode numbers to load; for LeRobot datasets
-    cameras       list of names; None = all except depth
-    image_size    (width, height); None = as stored
-    rank, world_size  position in a distributed run; None = from torch.distributed if initialised, else from the
-                  environment of torchrun, mpirun, mpiexec or srun. Do not wrap the loader in a DistributedSampler
-    keys          form of a batch, with n, cameras, H, W = samples, cameras, height, width:
-      "weir"      dict: image (n, cameras, 3, H, W), or one image/CAMERA each where sizes differ, depth likewise, qpos
-                  (n, dim), action (n, chunk_size, dim), is_pad (n, chunk_size)
-      "act"       named tuple (image, qpos, action, is_pad), in the order of ACT's loop
-      "lerobot"   of a LeRobot dataset, dict of what LeRobotDataset's items give after default_collate: all features by
-                  name, KEY_is_pad for keys of delta_timestamps, task. Of other data, dict:
-                  observation.images.CAMERA (n, 3, H, W), observation.state, action, action_is_pad
-    normalize     normalise qpos and action by mean and deviation of the training episodes (.dataset.statistics);
-                  None = yes except for "lerobot", whose policies normalise
-    tensors       "auto" = torch tensors if torch is installed (on a GPU: with CUDA), else weir.Array; "torch"; "array"
-    split, train_split  "train" or "val", and the fraction of episodes for training, 0..1. Statistics are always the
-                  training part's
-    sampling      "timestep": every step of every episode once per epoch; "episode": one random step of each, as in ACT
-    pad           actions past the end: "zero" (before normalisation) or "last"
-    action_offset the first action is that of t + offset
-    color         "rgb" or "bgr"
-    crop          "WxH+X+Y", or "CAMERA=WxH+X+Y", separated by commas
-    resize        to image_size: "fast" decodes JPEGs at 1/2, 1/4 or 1/8 where that suffices, then averages areas;
-                  "exact" equals the antialiased bilinear resizing of Pillow and torchvision within 1 level
-    on_error      for a bad frame: "fail", "skip" its sample, or "substitute" the last good frame before it;
-                  RuntimeWarnings count them: at the first one, then at the end of each epoch with more
-    on_warning    for a JPEG with a harmless flaw, such as extraneous bytes before a marker: "count" it, or "fail"
-    max_batches   per epoch; 0 = all
-    decode_cache  memory for decoded frames, kept for later epochs: bytes, or text such as "512M" or "2G"
-    wrap          with ranks: repeat the first batches instead of cutting the tail
-    qpos_keys, action_keys, image_keys  dataset names in the files, overriding the layout's
-    filter_key    name of a list of demos in /mask of robomimic's files, such as "train"
-    file_split    files of one split, by their names
-    index         index file of the dataset, which makes opening fast
-    io, decoder   engines, as listed by `weir doctor`; on a GPU decoder is "auto", "turbo", "nvjpeg" or "hybrid"
-    deterministic with decoder="hybrid": the choice of decoder depends on the frame alone
-    allow_ragged, allow_external, endpoint, anonymous, cache  see `weir run --help-all`
-    every         epochs between tables that the loader prints itself; 0 = none. In a distributed run only rank 0 prints,
-                  also which rank is slow and why, as soon as all ranks have reported (docs/distributed.md)
-    serve         True: a page and metrics for Prometheus on http://127.0.0.1:9464 while the loader is open; or an address
-                  (docs/live.md). The attribute url has the result. Loaders with equal serve and prometheus share them
-    prometheus    file for the same metrics, rewritten after each epoch and every 10 s
+    path              HDF5, TFRecord (RLDS), Zarr or LMDB; `weir info PATH` describes it
+    keys              form of a batch, with n, cameras, H, W = samples, cameras, height, width:
+      "weir"          dict: image (n, cameras, 3, H, W), or one image/CAMERA each where sizes differ, depth likewise, qpos
+                      (n, dim), action (n, chunk_size, dim), is_pad (n, chunk_size)
+      "act"           named tuple (image, qpos, action, is_pad), in the order of ACT's loop
+      "lerobot"       of a LeRobot dataset, dict of what LeRobotDataset's items give after default_collate: all features
+                      by name, KEY_is_pad for keys of delta_timestamps, task. Of other data, dict:
+                      observation.images.CAMERA (n, 3, H, W), observation.state, action, action_is_pad
+    tensors           "auto" = torch tensors if torch is installed (on a GPU: with CUDA), else weir.Array; "torch"; "array"
+    delta_timestamps  delta_indices in seconds, as LeRobotDataset takes them; for LeRobot datasets
+    every             epochs between tables that the loader prints itself; 0 = none. In a distributed run only rank 0
+                      prints, also which rank is slow and why, as soon as all ranks have reported (docs/distributed.md)
+    serve             True: a page and metrics for Prometheus on http://127.0.0.1:9464 while the loader is open; or an
+                      address (docs/live.md). The attribute url has the result. Loaders with equal serve and prometheus
+                      share them
+    prometheus        file for the same metrics, rewritten after each epoch and every 10 s
+    ...
 
-    A batch's memory is yours while you hold a tensor of it. Held batches take memory of their own; beyond 100 MB one
-    RuntimeWarning reports it. In a child of fork() the loader raises weir.Error; open one there instead.
+    With on_error="skip" or "substitute", RuntimeWarnings count the bad frames: at the first one, then at the end of each
+    epoch with more. A batch's memory is yours while you hold a tensor of it. Held batches take memory of their own; beyond
+    100 MB one RuntimeWarning reports it. In a child of fork() the loader raises weir.Error; open one there instead.
 
     Batches arrive complete, from the loader's own worker threads: do not wrap the loader in a DataLoader.
 
     On a GPU torch's current stream waits for each batch, and the memory is reused after that stream's work when the last
     tensor goes. If another stream uses a batch, call torch.cuda.current_stream().wait_stream(other) before that;
     tensor.record_stream(other) has no effect here.
-    """
+    """, _KEYWORDS)
 
     __class_getitem__ = classmethod(types.GenericAlias)
 

@@ -119,129 +119,13 @@ class Dataset:
     def __len__(self) -> int: ...
 
 class _Options(TypedDict, total=False):
-    prefetch_factor: int | None
-    drop_last: bool
-    seed: int
-    device: Any
-    dtype: Any
-    image_layout: Literal["nhwc", "nchw"]
-    chunk_size: int
-    obs_history: int
-    delta_indices: str | Mapping[str, Iterable[int]] | None
-    delta_timestamps: Mapping[str, Iterable[float]] | None
-    episodes: str | Iterable[int] | None
-    cameras: str | Sequence[str] | None
-    image_size: Sequence[int] | None
-    rank: int | None
-    world_size: int | None
-    normalize: bool | None
-    split: Literal["train", "val"]
-    train_split: float
-    sampling: Literal["timestep", "episode"]
-    pad: Literal["zero", "last"]
-    action_offset: int
-    color: Literal["rgb", "bgr"]
-    crop: str | None
-    resize: Literal["fast", "exact"]
-    on_error: Literal["fail", "skip", "substitute"]
-    on_warning: Literal["count", "fail"]
-    max_batches: int
-    decode_cache: int | str
-    wrap: bool
-    qpos_keys: str | Sequence[str] | None
-    action_keys: str | Sequence[str] | None
-    image_keys: str | Sequence[str] | None
-    filter_key: str | None
-    file_split: str | None
-    index: _Path | None
-    io: str
-    decoder: str
-    allow_ragged: bool
-    allow_external: bool
-    endpoint: str | None
-    anonymous: bool
-    cache: str | None
-    deterministic: bool
-    every: int
-    serve: bool | str | None
-    prometheus: _Path | None
+    ... # OPTIONS
 
 class Loader(Generic[_B]):
     batch_size: int
     dataset: Dataset
     url: str | None
-    @overload
-    def __init__(
-        self: Loader[_Batch[Tensor]],
-        path: _Path,
-        batch_size: int = 8,
-        shuffle: bool = True,
-        num_workers: int | Literal["auto"] | None = "auto",
-        *,
-        keys: Literal["weir"] = "weir",
-        tensors: Literal["auto", "torch"] = "auto",
-        **options: Unpack[_Options],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: Loader[_Batch[Array]],
-        path: _Path,
-        batch_size: int = 8,
-        shuffle: bool = True,
-        num_workers: int | Literal["auto"] | None = "auto",
-        *,
-        keys: Literal["weir"] = "weir",
-        tensors: Literal["array"],
-        **options: Unpack[_Options],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: Loader[Act[Tensor]],
-        path: _Path,
-        batch_size: int = 8,
-        shuffle: bool = True,
-        num_workers: int | Literal["auto"] | None = "auto",
-        *,
-        keys: Literal["act"],
-        tensors: Literal["auto", "torch"] = "auto",
-        **options: Unpack[_Options],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: Loader[Act[Array]],
-        path: _Path,
-        batch_size: int = 8,
-        shuffle: bool = True,
-        num_workers: int | Literal["auto"] | None = "auto",
-        *,
-        keys: Literal["act"],
-        tensors: Literal["array"],
-        **options: Unpack[_Options],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: Loader[dict[str, Tensor]],
-        path: _Path,
-        batch_size: int = 8,
-        shuffle: bool = True,
-        num_workers: int | Literal["auto"] | None = "auto",
-        *,
-        keys: Literal["lerobot"],
-        tensors: Literal["auto", "torch"] = "auto",
-        **options: Unpack[_Options],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: Loader[dict[str, Array]],
-        path: _Path,
-        batch_size: int = 8,
-        shuffle: bool = True,
-        num_workers: int | Literal["auto"] | None = "auto",
-        *,
-        keys: Literal["lerobot"],
-        tensors: Literal["array"],
-        **options: Unpack[_Options],
-    ) -> None: ...
+    ... # OVERLOADS
     def __iter__(self) -> Iterator[_B]: ...
     def __len__(self) -> int: ...
     def __getitem__(self, index: Any) -> NoReturn: ...
@@ -352,40 +236,7 @@ class Average(NamedTuple):
     stack: str
     is_user_annotation: bool
     flops: float
-    @property
-    def name(self) -> str: ...
-    @property
-    def cpu_time(self) -> float: ...
-    @property
-    def device_time(self) -> float: ...
-    @property
-    def cuda_time(self) -> float: ...
-    @property
-    def cuda_time_total(self) -> float: ...
-    @property
-    def self_cuda_time_total(self) -> float: ...
-    @property
-    def cuda_memory_usage(self) -> int: ...
-    @property
-    def self_cuda_memory_usage(self) -> int: ...
-    @property
-    def cpu_time_str(self) -> str: ...
-    @property
-    def cpu_time_total_str(self) -> str: ...
-    @property
-    def self_cpu_time_total_str(self) -> str: ...
-    @property
-    def device_time_str(self) -> str: ...
-    @property
-    def device_time_total_str(self) -> str: ...
-    @property
-    def self_device_time_total_str(self) -> str: ...
-    @property
-    def cuda_time_str(self) -> str: ...
-    @property
-    def cuda_time_total_str(self) -> str: ...
-    @property
-    def self_cuda_time_total_str(self) -> str: ...
+    ... # PROPERTIES
 
 class Averages(list[Average]):
     def table(
