@@ -141,8 +141,8 @@ static int take_verdict(struct weir_compared *compared, const struct weir_log_re
         if (!verdict)
             return -ENOMEM;
         weir_watch_verdict_make(verdict, record->watch, &record->report);
-        compared->bound = verdict->bound;
-        cause = verdict->n_causes > 0 ? weir_job_cause_info(verdict->causes[0].cause)->name : "";
+        compared->bound = verdict->found.bound;
+        cause = verdict->found.n_causes > 0 ? weir_cause_name(WEIR_SUBJECT_JOB, verdict->found.causes[0].cause) : "";
         snprintf(compared->cause, sizeof compared->cause, "%s", cause);
         free(verdict);
         return 0;
@@ -150,7 +150,7 @@ static int take_verdict(struct weir_compared *compared, const struct weir_log_re
     struct weir_verdict verdict;
     weir_verdict_make(&verdict, &record->report, NULL);
     compared->bound = verdict.bound;
-    cause = verdict.n_causes > 0 ? weir_cause_name(verdict.causes[0].cause) : "";
+    cause = verdict.n_causes > 0 ? weir_cause_name(WEIR_SUBJECT_LOADER, verdict.causes[0].cause) : "";
     snprintf(compared->cause, sizeof compared->cause, "%s", cause);
     return 0;
 }

@@ -12,7 +12,7 @@
 #ifndef WEIR_ANALYZE_JOBS_OUTSIDE_H
 #define WEIR_ANALYZE_JOBS_OUTSIDE_H
 
-#include "analyze/causes/job_causes.h"
+#include "analyze/causes/diagnosis.h"
 #include "analyze/causes/thresholds.h"
 #include "prof/processes/job_watch.h"
 #include "weir/profiler.h"
@@ -92,31 +92,15 @@ void weir_outside_figures(const struct weir_outside_window *window, struct weir_
 
 /* ---- verdict ---- */
 
-enum weir_certainty { WEIR_CERTAINTY_UNSURE, WEIR_CERTAINTY_LIKELY, WEIR_CERTAINTY_SURE };
-const char *weir_certainty_name(enum weir_certainty certainty);
-
-enum { WEIR_OUTSIDE_CAUSES = 3, WEIR_OUTSIDE_EVIDENCE = 320 };
-
-struct weir_outside_cause {
-    enum weir_job_cause cause;
-    enum weir_certainty certainty;
-    enum weir_job_advice advice;
-    int num_workers; /* with WEIR_JOB_ADVICE_NUM_WORKERS and FEWER_WORKERS: the suggested number; 0: none */
-    int num_workers_now;
-    double gain; /* predicted step rate over the current one, at most; 0: no prediction */
-    char evidence[WEIR_OUTSIDE_EVIDENCE];
-};
+enum { WEIR_OUTSIDE_CAUSES = 3 };
 
 struct weir_outside_verdict {
     bool ready; /* false: the window is too short, and no cause is named */
-    int n_causes;
-    struct weir_outside_cause causes[WEIR_OUTSIDE_CAUSES]; /* the main one first */
+    struct weir_diagnosis found;
 };
 
 void weir_outside_judge(struct weir_outside_verdict *verdict, const struct weir_outside_figures *figures);
 
-/* Prints the sentences of the verdict and its advice, wrapped at the width of `out`. */
-void weir_outside_print(FILE *out, const struct weir_outside_verdict *verdict);
 /* Writes the member "verdict" of the open object. */
 void weir_outside_json(struct weir_json *json, const struct weir_outside_verdict *verdict);
 

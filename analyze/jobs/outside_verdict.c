@@ -4,16 +4,8 @@
 #include "base/numbers.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char *const certainties[] = {"unsure", "likely", "sure"};
-
-const char *weir_certainty_name(enum weir_certainty certainty)
-{
-    return certainties[certainty];
-}
 
 #define UNSURE WEIR_CERTAINTY_UNSURE
 #define LIKELY WEIR_CERTAINTY_LIKELY
@@ -21,23 +13,14 @@ const char *weir_certainty_name(enum weir_certainty certainty)
 
 typedef const struct weir_outside_figures figures_t;
 
-static struct weir_outside_cause *add(struct weir_outside_verdict *verdict, enum weir_job_cause cause,
-                                      enum weir_certainty certainty, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+/* Appends a cause whose text is formatted. */
+#define add(verdict, cause, how_certain, ...)                                                                          \
+    certain(weir_diagnosis_add(&(verdict)->found, cause, -1, 0, __VA_ARGS__), how_certain)
 
-/* Appends a cause with its usual advice. If the verdict is full, the last cause is replaced. */
-static struct weir_outside_cause *add(struct weir_outside_verdict *verdict, enum weir_job_cause cause,
-                                      enum weir_certainty certainty, const char *format, ...)
+static struct weir_diagnosis_cause *certain(struct weir_diagnosis_cause *cause, enum weir_certainty certainty)
 {
-    int at = verdict->n_causes < WEIR_OUTSIDE_CAUSES ? verdict->n_causes++ : WEIR_OUTSIDE_CAUSES - 1;
-    struct weir_outside_cause *row = &verdict->causes[at];
-    *row = (struct weir_outside_cause){
-        .cause = cause, .certainty = certainty, .advice = weir_job_cause_info(cause)->advice};
-    va_list args;
-    va_start(args, format);
-    vsnprintf(row->evidence, sizeof row->evidence, format, args);
-    va_end(args);
-    return row;
+    cause->certainty = certainty;
+    return cause;
 }
 
 /* What is sampled is certain from here on only. */
@@ -155,7 +138,7 @@ static void judge_threads(struct weir_outside_verdict *verdict, figures_t *f)
     bool waits_for_them = f->workers[WEIR_TASK_LOCK] > f->workers[WEIR_TASK_CORE_WAIT];
     if (f->n_workers == 0 || waits_for_them || f->ready_threads < WEIR_OUTSIDE_THREADS || threads < usable(f) + 0.5)
         return;
-    add(verdict, WEIR_JOB_TOO_MANY_THREADS, threads >= 1.5 * usable(f) ? SURE : LIKELY,
+    add(verdict, WEIR_CAUSE_TOO_MANY_THREADS, threads >= 1.5 * usable(f) ? SURE : LIKELY,
         "%.1f threads per worker run or wait for a core, %.0f in all, on %.3g core%s; workers wait for a core %.0f %% "
         "of "
         "the time",
@@ -165,7 +148,7 @@ static void judge_threads(struct weir_outside_verdict *verdict, figures_t *f)
 static void judge_quota(struct weir_outside_verdict *verdict, const struct weir_core_figures *cores)
 {
     if (weir_quota_is_used_up(cores))
-        add(verdict, WEIR_JOB_QUOTA, SURE,
+        add(verdict, WEIR_CAUSE_QUOTA, SURE,
             "the quota of %.3g cores was used up in %.0f %% of its periods; the job waits for a core %.0f %% of the "
             "time",
             cores->quota_cores, weir_percent(cores->periods), weir_percent(cores->core_wait));
@@ -182,7 +165,7 @@ static void judge_neighbours(struct weir_outside_verdict *verdict, figures_t *f,
         snprintf(which, sizeof which, " (%.1f of them other training jobs of this user)", f->other_jobs_cores);
     else if (f->steal_cores > f->others_cores)
         snprintf(which, sizeof which, ", with those that the host takes");
-    add(verdict, WEIR_JOB_NEIGHBOURS, is_sure(taken, WEIR_VERDICT_OTHERS * f->cores) && !crowded ? SURE : LIKELY,
+    add(verdict, WEIR_CAUSE_NEIGHBOURS, is_sure(taken, WEIR_VERDICT_OTHERS * f->cores) && !crowded ? SURE : LIKELY,
         "other processes use %.1f of %d cores%s; the training loop waits for a core %.0f %% of the time, workers %.0f "
         "%%",
         taken, f->cores, which, weir_percent(f->main[WEIR_TASK_CORE_WAIT]),
@@ -194,13 +177,12 @@ static void judge_crowd(struct weir_outside_verdict *verdict, figures_t *f, enum
 {
     if (bound != BOUND_YES || f->n_workers <= f->cores || f->workers[WEIR_TASK_IDLE] >= IDLE_LEAST)
         return;
-    struct weir_outside_cause *cause =
-        add(verdict, WEIR_JOB_WORKERS_SATURATED, at_most(f, SURE),
+    struct weir_diagnosis_cause *cause =
+        add(verdict, WEIR_CAUSE_BUSY_WORKERS, at_most(f, SURE),
             "%d workers share %d core%s, and wait for one %.0f %% of the time; %s", f->n_workers, f->cores,
             f->cores == 1 ? "" : "s", weir_percent(f->workers[WEIR_TASK_CORE_WAIT]), wait_text(f).text);
-    cause->advice = WEIR_JOB_ADVICE_FEWER_WORKERS;
-    cause->num_workers = f->cores;
-    cause->num_workers_now = f->n_workers;
+    cause->advice = WEIR_ADVICE_FEWER_WORKERS;
+    cause->workers = f->cores;
 }
 
 static void judge_cores(struct weir_outside_verdict *verdict, figures_t *f, enum bound bound)
@@ -212,7 +194,7 @@ static void judge_cores(struct weir_outside_verdict *verdict, figures_t *f, enum
     judge_threads(verdict, f);
     if (!weir_quota_is_used_up(&cores))
         judge_neighbours(verdict, f, &cores);
-    if (verdict->n_causes == 0)
+    if (verdict->found.n_causes == 0)
         judge_crowd(verdict, f, bound);
 }
 
@@ -227,19 +209,17 @@ static bool judge_gil(struct weir_outside_verdict *verdict, figures_t *f)
         f->main[WEIR_TASK_LOCK] < (uses_gpu ? WEIR_OUTSIDE_BOTH : WEIR_JOB_LOOP_LOCK) ||
         (f->n_workers > 0 && f->workers[WEIR_TASK_IDLE] < IDLE_LEAST))
         return false;
-    add(verdict, WEIR_JOB_GIL, LIKELY,
+    add(verdict, WEIR_CAUSE_GIL, LIKELY,
         "another thread of the main process is on a core %.0f %% of the time, and the training loop waits for a lock "
         "%.0f %%",
         weir_percent(f->other_thread), weir_percent(f->main[WEIR_TASK_LOCK]));
     return true;
 }
 
-static void add_gpu(struct weir_outside_cause *cause, figures_t *f)
+static void add_gpu(struct weir_diagnosis_cause *cause, figures_t *f)
 {
-    size_t n = strlen(cause->evidence);
     if (f->gpu_busy >= 0)
-        snprintf(cause->evidence + n, sizeof cause->evidence - n, "; the GPU is busy %.0f %%",
-                 weir_percent(f->gpu_busy));
+        weir_diagnosis_say(cause, "; the GPU is busy %.0f %%", weir_percent(f->gpu_busy));
 }
 
 /* A copy from memory that is not pinned takes the loop's time. */
@@ -248,7 +228,7 @@ static bool judge_copies(struct weir_outside_verdict *verdict, figures_t *f)
     if (f->has_pin || f->weir || f->n_workers == 0 || f->to_gpu_bytes_per_s < WEIR_OUTSIDE_COPIES ||
         f->gpu_busy >= WEIR_OUTSIDE_GPU_IDLE || f->main[WEIR_TASK_ON_CORE] < 0.5)
         return false;
-    add(verdict, WEIR_JOB_PIN_OFF, LIKELY,
+    add(verdict, WEIR_CAUSE_PIN_OFF, LIKELY,
         "%.1f GB/s go to the GPU, which is busy %.0f %%, and there is no pin thread; the training loop is on a core "
         "%.0f %% of the time, workers are idle %.0f %%",
         f->to_gpu_bytes_per_s / 1e9, weir_percent(f->gpu_busy), weir_percent(f->main[WEIR_TASK_ON_CORE]),
@@ -268,16 +248,16 @@ static void judge_step(struct weir_outside_verdict *verdict, figures_t *f)
     bool may_wait = (f->main[WEIR_TASK_IDLE] >= WEIR_VERDICT_WAIT_LEAST && f->gpu_busy < WEIR_VERDICT_BUSY) ||
                     (waits_on_lock(f) && f->main[WEIR_TASK_LOCK] >= WAIT);
     enum weir_certainty certainty = may_wait ? LIKELY : SURE;
-    struct weir_outside_cause *cause;
+    struct weir_diagnosis_cause *cause;
     if (step_waits || (gpu_waits && f->n_workers > 0))
         cause = add(
-            verdict, WEIR_JOB_STEP, LIKELY,
+            verdict, WEIR_CAUSE_STEP, LIKELY,
             "workers are idle %.0f %% of the time, so batches are ready; the training loop is on a core %.0f %%, "
             "asleep %.0f %%",
             weir_percent(f->workers[WEIR_TASK_IDLE]), weir_percent(f->main[WEIR_TASK_ON_CORE]), weir_percent(asleep));
     else
         cause =
-            add(verdict, WEIR_JOB_NOT_DATA_BOUND, certainty,
+            add(verdict, WEIR_CAUSE_CONSUMER, certainty,
                 "workers are idle %.0f %% of the time; the training loop is on a core %.0f %%, and waits for batches "
                 "at most %.0f %%",
                 weir_percent(f->workers[WEIR_TASK_IDLE]), weir_percent(f->main[WEIR_TASK_ON_CORE]),
@@ -291,7 +271,7 @@ static bool judge_start_up(struct weir_outside_verdict *verdict, figures_t *f)
 {
     if (f->weir || f->young < WEIR_OUTSIDE_YOUNG || f->workers_begun < 2) /* Weir's workers remain */
         return false;
-    add(verdict, WEIR_JOB_START_UP, at_most(f, LIKELY),
+    add(verdict, WEIR_CAUSE_START_UP, at_most(f, LIKELY),
         "%d workers were started in %.0f s; %.0f %% of the time they were missing or younger than %.0f s; %s",
         f->workers_begun, f->seconds, weir_percent(f->young), WEIR_OUTSIDE_YOUNG_S, wait_text(f).text);
     return true;
@@ -301,7 +281,7 @@ static bool judge_slow_worker(struct weir_outside_verdict *verdict, figures_t *f
 {
     if (f->n_workers < 2 || f->busiest < WEIR_OUTSIDE_SLOW_BUSY || f->rest > WEIR_OUTSIDE_SLOW_REST)
         return false;
-    add(verdict, WEIR_JOB_SLOW_WORKER, LIKELY, "process %d works %.0f %% of the time, the others %.0f %%; %s",
+    add(verdict, WEIR_CAUSE_SLOW_WORKER, LIKELY, "process %d works %.0f %% of the time, the others %.0f %%; %s",
         (int)f->busiest_pid, weir_percent(f->busiest), weir_percent(f->rest), wait_text(f).text);
     return true;
 }
@@ -324,19 +304,18 @@ static double free_cores(figures_t *f)
 }
 
 /* Suggests as many workers as the loop's wait requires and the idle cores allow. each: cores that a worker uses. */
-static void suggest_workers(struct weir_outside_cause *cause, figures_t *f, double each)
+static void suggest_workers(struct weir_diagnosis_cause *cause, figures_t *f, double each)
 {
     double idle = fmax(free_cores(f), 0) + 0.25, wanted = f->n_workers * fmax(gain_without_wait(f), 1);
     double possible = f->n_workers + floor(idle / fmax(each, 0.05));
     if (wanted <= f->n_workers)
         wanted = possible;
-    cause->advice = WEIR_JOB_ADVICE_NUM_WORKERS;
-    cause->num_workers = (int)fmin(fmin(ceil(wanted), possible), 4.0 * f->n_workers);
-    cause->num_workers_now = f->n_workers;
-    if (cause->num_workers <= f->n_workers)
-        cause->num_workers = 0;
+    cause->advice = WEIR_ADVICE_MORE_WORKERS;
+    cause->workers = floor(fmin(fmin(ceil(wanted), possible), 4.0 * f->n_workers));
+    if (cause->workers <= f->n_workers)
+        cause->workers = 0;
     else if (!waits_on_lock(f))
-        cause->gain = fmin((double)cause->num_workers / f->n_workers, fmax(gain_without_wait(f), 1));
+        cause->gain = fmin(cause->workers / f->n_workers, fmax(gain_without_wait(f), 1));
 }
 
 static void judge_saturated(struct weir_outside_verdict *verdict, figures_t *f)
@@ -347,8 +326,8 @@ static void judge_saturated(struct weir_outside_verdict *verdict, figures_t *f)
     if (f->other_cores >= WEIR_OUTSIDE_HELPED)
         snprintf(threads, sizeof threads, " (their other threads use %.1f cores each)", f->other_cores);
     bool more = (cores_idle && f->n_workers < f->cores) || asleep_at_work(f); /* sleepers need no core */
-    struct weir_outside_cause *cause = add(
-        verdict, more ? WEIR_JOB_TOO_FEW_WORKERS : WEIR_JOB_WORKERS_SATURATED,
+    struct weir_diagnosis_cause *cause = add(
+        verdict, more ? WEIR_CAUSE_TOO_FEW_WORKERS : WEIR_CAUSE_BUSY_WORKERS,
         at_most(f, asleep_at_work(f) ? LIKELY : SURE), /* what they wait for may not allow more */
         "%d worker%s on a core %.0f %% of the time%s, asleep at work %.0f %%, idle %.0f %%; %s; %.1f of %.3g core%s "
         "idle",
@@ -358,7 +337,7 @@ static void judge_saturated(struct weir_outside_verdict *verdict, figures_t *f)
     if (more)
         suggest_workers(cause, f, on_core + f->other_cores);
     else
-        cause->advice = WEIR_JOB_ADVICE_WATCH;
+        cause->advice = WEIR_ADVICE_WATCH;
 }
 
 /* Waits for a core are nobody's work, and would hide what the rest of the time is spent on. */
@@ -368,27 +347,27 @@ static bool judge_blocked(struct weir_outside_verdict *verdict, figures_t *f)
            lock = f->workers[WEIR_TASK_LOCK];
     if (work < WAIT)
         return false;
-    int before = verdict->n_causes;
+    int before = verdict->found.n_causes;
     if (storage >= WEIR_JOB_ASLEEP * work)
-        add(verdict, WEIR_JOB_STORAGE, at_most(f, is_sure(storage, WEIR_JOB_ASLEEP * work) ? SURE : LIKELY),
+        add(verdict, WEIR_CAUSE_STORAGE, at_most(f, is_sure(storage, WEIR_JOB_ASLEEP * work) ? SURE : LIKELY),
             "workers sleep in storage %.0f %% of the time, and read %.1f MB/s from it; %s", weir_percent(storage),
             f->storage_bytes_per_s / 1e6, wait_text(f).text);
     if (lock >= WEIR_JOB_ASLEEP * work && f->other_cores < WEIR_OUTSIDE_HELPED)
-        add(verdict, WEIR_JOB_LOCK, at_most(f, is_sure(lock, WEIR_JOB_ASLEEP * work) ? SURE : LIKELY),
+        add(verdict, WEIR_CAUSE_LOCK, at_most(f, is_sure(lock, WEIR_JOB_ASLEEP * work) ? SURE : LIKELY),
             "workers wait for a lock %.0f %% of the time; %s", weir_percent(lock), wait_text(f).text);
-    return verdict->n_causes > before;
+    return verdict->found.n_causes > before;
 }
 
 static void judge_data(struct weir_outside_verdict *verdict, figures_t *f)
 {
     if (judge_start_up(verdict, f) || judge_slow_worker(verdict, f) || judge_blocked(verdict, f) ||
-        verdict->n_causes > 0)
+        verdict->found.n_causes > 0)
         return;
     if (f->workers[WEIR_TASK_IDLE] < IDLE_LEAST) {
         judge_saturated(verdict, f);
         return;
     }
-    add(verdict, WEIR_JOB_UNSURE, UNSURE,
+    add(verdict, WEIR_CAUSE_CANNOT_TELL, UNSURE,
         "%s, but workers are idle %.0f %%: uneven batches, a remote source or a step that waits for something else",
         wait_text(f).text, weir_percent(f->workers[WEIR_TASK_IDLE]));
 }
@@ -398,16 +377,16 @@ static void judge_data(struct weir_outside_verdict *verdict, figures_t *f)
 static void judge_without_workers(struct weir_outside_verdict *verdict, figures_t *f)
 {
     const char *workers = f->weir ? "worker threads" : "DataLoader workers";
-    struct weir_outside_cause *cause;
+    struct weir_diagnosis_cause *cause;
     if (f->main[WEIR_TASK_STORAGE] >= WEIR_JOB_ASLEEP)
-        cause = add(verdict, WEIR_JOB_STORAGE, LIKELY,
+        cause = add(verdict, WEIR_CAUSE_STORAGE, LIKELY,
                     "the main process sleeps in storage %.0f %% of the time, and has no %s",
                     weir_percent(f->main[WEIR_TASK_STORAGE]), workers);
     else if (f->gpu_busy >= WEIR_VERDICT_BUSY)
-        cause = add(verdict, WEIR_JOB_NOT_DATA_BOUND, LIKELY, "the main process has no %s", workers);
+        cause = add(verdict, WEIR_CAUSE_CONSUMER, LIKELY, "the main process has no %s", workers);
     else
         cause =
-            add(verdict, WEIR_JOB_UNSURE, UNSURE,
+            add(verdict, WEIR_CAUSE_CANNOT_TELL, UNSURE,
                 "the main process has no %s, so loading and the step share one thread, which is on a core %.0f %% of "
                 "the time",
                 workers, weir_percent(f->main[WEIR_TASK_ON_CORE]));
@@ -418,15 +397,14 @@ static void judge_hidden(struct weir_outside_verdict *verdict, figures_t *f)
 {
     double on_core = f->main[WEIR_TASK_ON_CORE], busy = f->workers[WEIR_TASK_ON_CORE];
     if (on_core >= 1 - WAIT && f->n_workers > 0)
-        add(verdict, WEIR_JOB_NOT_DATA_BOUND, LIKELY,
-            "the training loop is on a core %.0f %% of the time, workers %.0f %%", weir_percent(on_core),
-            weir_percent(busy));
+        add(verdict, WEIR_CAUSE_CONSUMER, LIKELY, "the training loop is on a core %.0f %% of the time, workers %.0f %%",
+            weir_percent(on_core), weir_percent(busy));
     else if (busy >= WEIR_JOB_BUSY_WORKERS)
-        add(verdict, WEIR_JOB_WORKERS_SATURATED, LIKELY,
+        add(verdict, WEIR_CAUSE_BUSY_WORKERS, LIKELY,
             "workers are on a core %.0f %% of the time, the training loop %.0f %%", weir_percent(busy),
             weir_percent(on_core));
     else
-        add(verdict, WEIR_JOB_UNSURE, UNSURE,
+        add(verdict, WEIR_CAUSE_CANNOT_TELL, UNSURE,
             "the kernel hides what sleeping threads of this process wait for; run weir top as its user. The training "
             "loop "
             "is on a core %.0f %% of the time, workers %.0f %%",
@@ -442,12 +420,12 @@ static void judge_unknown(struct weir_outside_verdict *verdict, figures_t *f)
     if (judge_start_up(verdict, f))
         return;
     if (f->pin[WEIR_TASK_ON_CORE] >= WEIR_OUTSIDE_SLOW_BUSY) {
-        add(verdict, WEIR_JOB_TRANSFER, LIKELY, "the pin thread is on a core %.0f %% of the time",
+        add(verdict, WEIR_CAUSE_TRANSFER, LIKELY, "the pin thread is on a core %.0f %% of the time",
             weir_percent(f->pin[WEIR_TASK_ON_CORE]));
         return;
     }
-    struct weir_outside_cause *cause =
-        add(verdict, WEIR_JOB_UNSURE, UNSURE,
+    struct weir_diagnosis_cause *cause =
+        add(verdict, WEIR_CAUSE_CANNOT_TELL, UNSURE,
             "the training loop sleeps on a lock %.0f %% of the time, which can be a batch, the autograd thread or the "
             "GIL%s; workers are idle %.0f %%",
             weir_percent(f->main[WEIR_TASK_LOCK]), f->has_pin ? ": the pin thread hides which" : "",
@@ -468,34 +446,54 @@ static void name_causes(struct weir_outside_verdict *verdict, figures_t *f)
     if (sleepers)
         return;
     if (is_hidden(f)) {
-        if (verdict->n_causes == 0)
+        if (verdict->found.n_causes == 0)
             judge_hidden(verdict, f);
         return;
     }
-    if (verdict->n_causes == 0 && judge_gil(verdict, f))
+    if (verdict->found.n_causes == 0 && judge_gil(verdict, f))
         return;
     if (bound == BOUND_YES)
         judge_data(verdict, f);
-    else if (verdict->n_causes == 0 && bound == BOUND_NO)
+    else if (verdict->found.n_causes == 0 && bound == BOUND_NO)
         judge_step(verdict, f);
-    else if (verdict->n_causes == 0)
+    else if (verdict->found.n_causes == 0)
         judge_unknown(verdict, f);
 }
 
 /* Whether the advice, which is in PyTorch's words, also applies to Weir's loader. */
-static bool applies_to_weir(enum weir_job_advice advice)
+static bool applies_to_weir(enum weir_advice_kind advice)
 {
-    return advice == WEIR_JOB_ADVICE_NONE || advice == WEIR_JOB_ADVICE_NUM_WORKERS ||
-           advice == WEIR_JOB_ADVICE_FEWER_WORKERS || advice == WEIR_JOB_ADVICE_FASTER_STORAGE ||
-           advice == WEIR_JOB_ADVICE_QUOTA || advice == WEIR_JOB_ADVICE_NEIGHBOURS;
+    return advice == WEIR_ADVICE_NONE || advice == WEIR_ADVICE_MORE_WORKERS || advice == WEIR_ADVICE_FEWER_WORKERS ||
+           advice == WEIR_ADVICE_FASTER_STORAGE || advice == WEIR_ADVICE_QUOTA || advice == WEIR_ADVICE_FREE_CORES;
 }
 
 void weir_outside_judge(struct weir_outside_verdict *verdict, const struct weir_outside_figures *f)
 {
-    *verdict = (struct weir_outside_verdict){.ready = f->seconds >= WEIR_OUTSIDE_LEAST_S};
+    *verdict = (struct weir_outside_verdict){
+        .ready = f->seconds >= WEIR_OUTSIDE_LEAST_S,
+        .found = {.subject = WEIR_SUBJECT_JOB, .sampled = true, .wait = -1},
+    };
+    struct weir_diagnosis *found = &verdict->found;
     if (verdict->ready)
         name_causes(verdict, f);
-    for (int i = 0; i < verdict->n_causes && f->weir; i++)
-        if (!applies_to_weir(verdict->causes[i].advice))
-            verdict->causes[i].advice = WEIR_JOB_ADVICE_OWN_REPORT;
+    found->n_causes = found->n_causes < WEIR_OUTSIDE_CAUSES ? found->n_causes : WEIR_OUTSIDE_CAUSES;
+    for (int i = 0; i < found->n_causes; i++) {
+        const struct weir_diagnosis_cause *cause = &found->causes[i];
+        enum weir_advice_kind kind =
+            f->weir && !applies_to_weir(cause->advice) ? WEIR_ADVICE_OWN_REPORT : cause->advice;
+        struct weir_advice *advice = weir_diagnosis_advise(found, kind, cause->gain);
+        weir_advice_set(advice, "num_workers", f->n_workers, cause->workers);
+        if (advice)
+            advice->at_most = true;
+    }
+}
+
+void weir_outside_json(struct weir_json *json, const struct weir_outside_verdict *verdict)
+{
+    const struct weir_diagnosis *found = &verdict->found;
+    weir_json_object(json, "verdict");
+    weir_json_bool(json, "ready", verdict->ready);
+    weir_json_text(json, "certainty", found->n_causes ? weir_certainty_name(found->causes[0].certainty) : NULL);
+    weir_diagnosis_json(json, found);
+    weir_json_end(json, '}');
 }

@@ -343,8 +343,9 @@ static void print_verdict(FILE *out, const struct summary *summary)
         return;
     }
     bool at_most = summary->wait < 0;
-    weir_verdict_lead_print(out, summary->bound, at_most ? summary->wait_at_most : summary->wait, at_most, false,
-                            "time");
+    weir_diagnosis_lead(out, &(struct weir_diagnosis){.bound = summary->bound,
+                                                      .wait = at_most ? summary->wait_at_most : summary->wait,
+                                                      .at_most = at_most});
     const struct parts *parts = summary->bound == WEIR_BOUND_NO ? &summary->loop : &summary->sample;
     const struct part *most = largest(parts);
     const char *whole = parts == &summary->loop ? "the loop's time" : "a sample's time";

@@ -73,7 +73,9 @@ static void print_headline(FILE *out, const struct weir_trainer_wait *wait, cons
                 "verdict: Cannot tell whether training waits for data: the log allows %.1f to %.1f %% of the time.\n",
                 100 * wait->least, 100 * wait->most);
     else {
-        weir_verdict_lead_print(out, bound_of(wait), wide ? wait->most : wait->fraction, wide, false, "time");
+        weir_diagnosis_lead(out, &(struct weir_diagnosis){.bound = bound_of(wait),
+                                                          .wait = wide ? wait->most : wait->fraction,
+                                                          .at_most = wide});
         if (wide && wait->least > 0)
             fprintf(out, "It waited at least %.0f %%.", 100 * wait->least);
         if (!apart)

@@ -206,13 +206,13 @@ static void summarise(struct summary *s, const struct weir_page_run *run)
     }
     if (run->watch) {
         weir_watch_verdict_make(&s->watch, run->watch, run->report);
-        s->bound = s->watch.bound;
-        s->wait = s->watch.wait;
+        s->bound = s->watch.found.bound;
+        s->wait = s->watch.found.wait;
         s->rate = run->watch->loop_s > 0 ? run->watch->items / run->watch->loop_s : 0;
-        for (int i = 0; i < s->watch.n_advices; i++)
-            if (s->watch.advices[i].ratio > s->gain)
-                take_gain(s, s->watch.advices[i].ratio, s->watch.advices[i].setting,
-                          weir_job_advice_info(s->watch.advices[i].advice)->name);
+        for (int i = 0; i < s->watch.found.n_advices; i++)
+            if (s->watch.found.advices[i].ratio > s->gain)
+                take_gain(s, s->watch.found.advices[i].ratio, s->watch.found.advices[i].setting,
+                          weir_advice_words(WEIR_SUBJECT_JOB, s->watch.found.advices[i].kind)->name);
         return;
     }
     weir_verdict_make(&s->of, run->report, NULL);
@@ -221,7 +221,8 @@ static void summarise(struct summary *s, const struct weir_page_run *run)
     s->rate = rate_of(run);
     for (int i = 0; i < s->of.n_advices; i++)
         if (s->of.advices[i].ratio > s->gain && s->of.advices[i].kind != WEIR_ADVICE_FEWER_WORKERS)
-            take_gain(s, s->of.advices[i].ratio, s->of.advices[i].flag, weir_advice_name(s->of.advices[i].kind));
+            take_gain(s, s->of.advices[i].ratio, s->of.advices[i].flag,
+                      weir_advice_words(WEIR_SUBJECT_LOADER, s->of.advices[i].kind)->name);
 }
 
 int weir_page_verdict(struct weir_page_out *page)

@@ -438,7 +438,7 @@ static double others_of(const struct weir_grid *grid)
     return most;
 }
 
-void weir_advise(const struct weir_grid *grid, double step_ms, double cores, struct weir_advice *advice)
+void weir_advise(const struct weir_grid *grid, double step_ms, double cores, struct weir_grid_advice *advice)
 {
     struct field field;
     struct text format = {advice->format, sizeof advice->format, 0}, next = {advice->next, sizeof advice->next, 0};

@@ -56,7 +56,7 @@ int weir_grid_split(const char *option, const char *list, char values[WEIR_GRID_
 
 /* ---- advice: two sentences about a measured grid ---- */
 
-struct weir_advice {
+struct weir_grid_advice {
     char format[1024];                 /* first sentence */
     char next[1024];                   /* second sentence */
     const struct weir_candidate *best; /* best candidate of the recommended format, or of the source if the first
@@ -74,6 +74,6 @@ struct weir_advice {
  * Recommends none, with the reason and what to do, if formats were compared in fewer than 3 rounds, if other processes
  * used a tenth of the cores, or if the ranges of the trials of both formats overlap. step_ms is the duration of the
  * candidates' training step, cores the number of usable cores. */
-void weir_advise(const struct weir_grid *grid, double step_ms, double cores, struct weir_advice *advice);
+void weir_advise(const struct weir_grid *grid, double step_ms, double cores, struct weir_grid_advice *advice);
 
 #endif

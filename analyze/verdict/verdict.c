@@ -115,17 +115,17 @@ static int apply_rules(struct weir_verdict_cause found[FOUND_MOST], struct weir_
     int n = 0;
     for (int i = 0; (rule = weir_verdict_rule_at(i)) && n < FOUND_MOST; i++) {
         struct weir_verdict_cause cause = {.cause = rule->cause};
-        if ((c->found & rule->excluded_by) || !rule->applies(c, &cause) || (c->found & 1u << cause.cause))
+        if ((c->found & rule->excluded_by) || !rule->applies(c, &cause) || (c->found & UINT64_C(1) << cause.cause))
             continue;
         found[n++] = cause;
-        c->found |= 1u << cause.cause;
+        c->found |= UINT64_C(1) << cause.cause;
     }
     return n;
 }
 
-static bool is_one_of(const struct weir_verdict_cause *cause, unsigned causes)
+static bool is_one_of(const struct weir_verdict_cause *cause, uint64_t causes)
 {
-    return (1u << cause->cause & causes) != 0;
+    return (UINT64_C(1) << cause->cause & causes) != 0;
 }
 
 /* Whether a cause only explains other causes, and must therefore follow them. The use of the cores explains causes that
@@ -143,7 +143,7 @@ static bool is_explanation(const struct weir_verdict_cause *cause, const struct 
  */
 static bool is_explained(const struct weir_verdict_cause *cause)
 {
-    static const unsigned always = WEIR_CAUSE_BIT(QUOTA) | WEIR_CAUSE_BIT(TOO_MANY_WORKERS) | WEIR_CAUSES_WORKERS;
+    static const uint64_t always = WEIR_CAUSE_BIT(QUOTA) | WEIR_CAUSE_BIT(TOO_MANY_WORKERS) | WEIR_CAUSES_WORKERS;
     return is_one_of(cause, always) || (is_one_of(cause, WEIR_CAUSES_TAKERS) && cause->gain >= WEIR_VERDICT_TAKEN_GAIN);
 }
 

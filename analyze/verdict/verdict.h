@@ -10,6 +10,7 @@
 #ifndef WEIR_ANALYZE_VERDICT_VERDICT_H
 #define WEIR_ANALYZE_VERDICT_VERDICT_H
 
+#include "analyze/causes/diagnosis.h"
 #include "analyze/causes/thresholds.h"
 #include "analyze/prediction/demands.h"
 #include "analyze/prediction/model.h"
@@ -19,40 +20,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-
-enum weir_cause {
-    WEIR_CAUSE_CANNOT_TELL,
-    WEIR_CAUSE_CONSUMER, /* the run is not data-bound */
-    WEIR_CAUSE_DECODE,
-    WEIR_CAUSE_INFLATE,
-    WEIR_CAUSE_CONVERT,
-    WEIR_CAUSE_READ_CPU, /* system calls and copying from the page cache */
-    WEIR_CAUSE_OTHER_CPU,
-    WEIR_CAUSE_STORAGE, /* bandwidth or latency; reads at one depth do not show which */
-    WEIR_CAUSE_STORAGE_BANDWIDTH,
-    WEIR_CAUSE_STORAGE_LATENCY,
-    WEIR_CAUSE_STORAGE_TAIL,
-    WEIR_CAUSE_SLOW_CAMERA,
-    WEIR_CAUSE_SLOW_FILE,
-    WEIR_CAUSE_SLOW_WORKER,
-    WEIR_CAUSE_LIBRARY,
-    WEIR_CAUSE_BUS,
-    WEIR_CAUSE_GPU_DECODER,
-    WEIR_CAUSE_BURSTS, /* too few batches are prefetched */
-    WEIR_CAUSE_TOO_FEW_WORKERS,
-    WEIR_CAUSE_BUSY_WORKERS, /* as above, but no core is idle for more of them */
-    WEIR_CAUSE_TOO_MANY_WORKERS,
-    WEIR_CAUSE_QUOTA,
-    WEIR_CAUSE_HOST,
-    WEIR_CAUSE_NEIGHBOURS,
-    WEIR_CAUSE_MEMORY_BANDWIDTH,
-    WEIR_CAUSE_COLD,
-    WEIR_CAUSE_FEW_IN_FLIGHT, /* requests to a server, by --io-depth or at the bound */
-    WEIR_CAUSE_SERVER_LATENCY,
-    WEIR_CAUSE_SERVER_BANDWIDTH, /* of the link or of the server */
-    WEIR_CAUSE_SERVER_LIMIT,     /* refusals: 429, 503 */
-    WEIR_CAUSES
-};
 
 /* Why a verdict cannot name a cause. */
 enum weir_doubt {
@@ -144,35 +111,7 @@ struct weir_verdict_cause {
     };
 };
 
-enum weir_advice_kind {
-    WEIR_ADVICE_CACHE,
-    WEIR_ADVICE_HALF_SIZE,
-    WEIR_ADVICE_MORE_CORES,
-    WEIR_ADVICE_MORE_WORKERS,
-    WEIR_ADVICE_FEWER_WORKERS,
-    WEIR_ADVICE_MORE_BATCHES,
-    WEIR_ADVICE_READ_AHEAD,
-    WEIR_ADVICE_U8,
-    WEIR_ADVICE_CONVERT,    /* convert the dataset to frames that Weir can read without the HDF5 library */
-    WEIR_ADVICE_FREE_CORES, /* stop other processes */
-    WEIR_ADVICE_HOST,       /* use a host without stolen time */
-    WEIR_ADVICE_QUOTA,
-    WEIR_ADVICE_WARM,    /* later epochs are faster */
-    WEIR_ADVICE_LOOK_AT, /* find out why a camera, a file or a worker is slow */
-    WEIR_ADVICE_FASTER_STEP,
-    WEIR_ADVICE_HYBRID,     /* --decoder hybrid */
-    WEIR_ADVICE_TRACE,      /* --profile */
-    WEIR_ADVICE_LONGER,     /* a longer run */
-    WEIR_ADVICE_ENGINES,    /* --decoder auto, because the GPU's JPEG engines are idle */
-    WEIR_ADVICE_INDEX,      /* --index, which saves the result of opening the dataset */
-    WEIR_ADVICE_KEY_FRAMES, /* encode the videos again, with a key frame every 2 pictures */
-    WEIR_ADVICE_JPEGS,      /* convert the videos to JPEGs */
-    WEIR_ADVICE_IN_FLIGHT,  /* more requests in flight */
-    WEIR_ADVICE_NEAR,       /* --cache, which keeps what servers sent */
-    WEIR_ADVICES
-};
-
-struct weir_advice {
+struct weir_verdict_advice {
     enum weir_advice_kind kind;
     double ratio;             /* predicted images/s over current images/s; 0 = no prediction */
     bool measured;            /* the run itself shows the ratio, so it is not a prediction */
@@ -192,14 +131,6 @@ struct weir_step_shares {
     double backward_over_forward; /* usually 1 to 2; 0 = no backward pass was timed */
 };
 
-enum weir_data_bound {
-    WEIR_BOUND_UNKNOWN,
-    WEIR_BOUND_NO,
-    WEIR_BOUND_PARTLY,
-    WEIR_BOUND_STRONGLY,
-    WEIR_BOUND_NO_STEP, /* nothing but the loader runs, so the verdict is about its top speed */
-};
-
 enum { WEIR_VERDICT_CAUSES = 4, WEIR_VERDICT_ADVICES = 5 };
 
 /* Measurements from other runs, which a run's own report cannot contain. */
@@ -215,7 +146,7 @@ struct weir_verdict {
     struct weir_verdict_cause
         causes[WEIR_VERDICT_CAUSES]; /* in order of decreasing gain; the first one limits the run most */
     int n_advices;
-    struct weir_advice advices[WEIR_VERDICT_ADVICES];
+    struct weir_verdict_advice advices[WEIR_VERDICT_ADVICES];
     struct weir_step_shares shares;
     bool decode_rule; /* decoding takes more than 40 % of a sample's time */
     struct weir_verdict_facts facts;
@@ -238,28 +169,12 @@ void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const str
 /* Writes the same text with one line per cause, advice and so on, however long, and without colour. */
 void weir_verdict_lines(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report);
 
-/* Returns whether these training batches are enough for a verdict. slots: maximum number of ready batches. */
-bool weir_verdict_suffices(uint64_t train_batches, double train_s, int slots);
-
-/* Prints the beginning of a verdict, which says how long training waited. at_most: `wait` is only an upper limit. part:
- * what of, such as "run", if the verdict covers the epochs of a run, in contrast to the line of an epoch. Also used for
- * logs from which no report can be made. */
-void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation,
-                             const char *part);
-enum weir_data_bound weir_data_bound(double wait);
-/* Returns "no", "partly", "strongly" or "no-step", or NULL if it is unknown. */
-const char *weir_data_bound_name(enum weir_data_bound bound);
 /* Adds the member "verdict" (see docs/internals/log-format.md) to the open JSON object. */
 void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict,
                        const struct weir_loader_report *report);
 
 /* Formats a size for --decode-cache, rounded up: "221M", or "11G" from 10 GiB on; in a sentence "221 MiB", "11 GiB". */
 void weir_cache_bytes_text(char text[24], double bytes, bool flag);
-
-/* Returns the name used in logs, such as "decode" or "slow-camera". */
-const char *weir_cause_name(enum weir_cause cause);
-/* Returns the name in sentences and logs, such as "decode cache". */
-const char *weir_advice_name(enum weir_advice_kind kind);
 
 /* ---- verdicts with tables and in logs ---- */
 

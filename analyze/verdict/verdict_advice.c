@@ -24,7 +24,7 @@ static bool has_advice(const struct weir_verdict *verdict, enum weir_advice_kind
 }
 
 /* Appends advice if there is room and no advice of the same kind. */
-static void add(struct weir_verdict *verdict, const struct weir_advice *advice)
+static void add(struct weir_verdict *verdict, const struct weir_verdict_advice *advice)
 {
     if (!has_advice(verdict, advice->kind) && verdict->n_advices < WEIR_VERDICT_ADVICES)
         verdict->advices[verdict->n_advices++] = *advice;
@@ -32,16 +32,16 @@ static void add(struct weir_verdict *verdict, const struct weir_advice *advice)
 
 static void add_flag(struct weir_verdict *verdict, enum weir_advice_kind kind, const char *flag)
 {
-    struct weir_advice advice = {.kind = kind};
+    struct weir_verdict_advice advice = {.kind = kind};
     snprintf(advice.flag, sizeof advice.flag, "%s", flag);
     add(verdict, &advice);
 }
 
 /* Fills in the advice with its predicted gain. Returns false if the gain is too small to be worth printing. */
-static bool predict(struct weir_advice *advice, const struct weir_verdict *verdict, enum weir_advice_kind kind,
+static bool predict(struct weir_verdict_advice *advice, const struct weir_verdict *verdict, enum weir_advice_kind kind,
                     const struct weir_change *change)
 {
-    *advice = (struct weir_advice){.kind = kind};
+    *advice = (struct weir_verdict_advice){.kind = kind};
     advice->ratio = weir_verdict_predict(verdict, change, &advice->limit);
     return advice->ratio >= WEIR_VERDICT_WORTH;
 }
@@ -84,7 +84,7 @@ static void advise_cache(struct weir_verdict *verdict, const struct weir_loader_
     double cpu_s = part * (weir_demands_worker_cpu_s(d) * cpu_part(d, saved) - missed * copy_s);
     struct weir_change change = weir_change_cheaper(d, cpu_s, part * weir_demands_asleep_s(d));
     change.library_s = (1 - part) * d->each_s[WEIR_RESOURCE_LIBRARY];
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     if (!predict(&advice, verdict, WEIR_ADVICE_CACHE, &change))
         return;
     char bytes[24];
@@ -113,7 +113,7 @@ static void advise_half_size(struct weir_verdict *verdict, const struct weir_loa
     double decode = d->cpu[WEIR_CPU_DECODE], convert = d->cpu[WEIR_CPU_CONVERT];
     double saved = (1 - WEIR_VERDICT_HALF_SIZE) * decode + 0.75 * convert;
     struct weir_change change = weir_change_cheaper(d, weir_demands_worker_cpu_s(d) * saved, 0);
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     if (!predict(&advice, verdict, WEIR_ADVICE_HALF_SIZE, &change))
         return;
     snprintf(advice.flag, sizeof advice.flag, "--image-size %dx%d", setup->width / 2, setup->height / 2);
@@ -166,7 +166,7 @@ static void advise_key_frames(struct weir_verdict *verdict, const struct weir_lo
     const struct weir_demands *d = &verdict->demands;
     double saved_s = (1 - closer_key_frames(report)) * video_cpu_s(d, report);
     struct weir_change change = weir_change_cheaper(d, saved_s, 0);
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     (void)cause;
     if (!predict(&advice, verdict, WEIR_ADVICE_KEY_FRAMES, &change))
         return;
@@ -181,7 +181,7 @@ static void advise_jpegs(struct weir_verdict *verdict, const struct weir_loader_
     const struct weir_demands *d = &verdict->demands;
     double now_s = weir_demands_worker_cpu_s(d) * fmax(d->cpu[WEIR_CPU_DECODE], 0);
     struct weir_change change = weir_change_cheaper(d, now_s - report->video.jpeg_s, 0);
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     (void)cause;
     if (report->video.jpeg_s <= 0 || !predict(&advice, verdict, WEIR_ADVICE_JPEGS, &change))
         return;
@@ -204,7 +204,7 @@ static void advise_more_cores(struct weir_verdict *verdict, const struct weir_lo
         has_advice(verdict, WEIR_ADVICE_FREE_CORES))
         return;
     struct weir_change change = WEIR_NO_CHANGE;
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     change.cores = d->reachable + 1;
     change.workers = d->workers > 0 ? d->workers + 1 : 0;
     if (!predict(&advice, verdict, WEIR_ADVICE_MORE_CORES, &change))
@@ -217,7 +217,7 @@ static void advise_more_workers(struct weir_verdict *verdict, const struct weir_
                                 const struct weir_verdict_cause *cause)
 {
     struct weir_change change = weir_change_more_workers(&verdict->demands);
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     (void)report, (void)cause;
     if (weir_verdict_workers_refuted(&verdict->facts) || !predict(&advice, verdict, WEIR_ADVICE_MORE_WORKERS, &change))
         return;
@@ -233,7 +233,7 @@ static void advise_free_cores(struct weir_verdict *verdict, const struct weir_lo
 {
     const struct weir_demands *d = &verdict->demands;
     struct weir_change change = weir_change_free_cores(d);
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     (void)cause;
     if (report->prof.machine.others_cores < WEIR_VERDICT_OTHERS * d->usable || change.workers > d->usable + 0.25 ||
         !predict(&advice, verdict, WEIR_ADVICE_FREE_CORES, &change))
@@ -246,7 +246,7 @@ static void advise_free_cores(struct weir_verdict *verdict, const struct weir_lo
 static void advise_fewer_workers(struct weir_verdict *verdict, const struct weir_loader_report *report,
                                  const struct weir_verdict_cause *cause)
 {
-    struct weir_advice advice = {.kind = WEIR_ADVICE_FEWER_WORKERS, .ratio = 1};
+    struct weir_verdict_advice advice = {.kind = WEIR_ADVICE_FEWER_WORKERS, .ratio = 1};
     (void)report, (void)cause;
     advice.figure = fmax(floor(verdict->demands.usable + 0.25), 1);
     snprintf(advice.flag, sizeof advice.flag, "--num-workers %.0f", advice.figure);
@@ -259,7 +259,7 @@ static void advise_more_batches(struct weir_verdict *verdict, const struct weir_
 {
     const struct weir_demands *d = &verdict->demands;
     int prefetch = report->queue_slots > 1 ? report->queue_slots - 1 : 1;
-    struct weir_advice advice = {.kind = WEIR_ADVICE_MORE_BATCHES, .limit = d->least};
+    struct weir_verdict_advice advice = {.kind = WEIR_ADVICE_MORE_BATCHES, .limit = d->least};
     double ratio = d->rate > 0 ? d->bound_rate / d->rate : 0;
     (void)cause;
     advice.ratio = ratio >= WEIR_VERDICT_WORTH ? ratio : 0;
@@ -274,7 +274,7 @@ static void advise_read_ahead(struct weir_verdict *verdict, const struct weir_lo
     const struct weir_demands *d = &verdict->demands;
     double hidden = 1 - fmin(fmax(d->workers, 1) / DEPTH, 1);
     struct weir_change change = weir_change_cheaper(d, 0, hidden * weir_demands_asleep_s(d));
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     (void)cause;
     if (report->setup.reads_ahead || !predict(&advice, verdict, WEIR_ADVICE_READ_AHEAD, &change))
         return;
@@ -293,7 +293,7 @@ static void advise_taker(struct weir_verdict *verdict, const struct weir_loader_
                          const struct weir_verdict_cause *cause)
 {
     struct weir_change change = weir_change_no_taker(&verdict->demands, cause, report);
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     enum weir_advice_kind kind = cause->cause == WEIR_CAUSE_QUOTA  ? WEIR_ADVICE_QUOTA
                                  : cause->cause == WEIR_CAUSE_HOST ? WEIR_ADVICE_HOST
                                                                    : WEIR_ADVICE_FREE_CORES;
@@ -306,7 +306,7 @@ static void advise_taker(struct weir_verdict *verdict, const struct weir_loader_
 static void advise_convert(struct weir_verdict *verdict, const struct weir_loader_report *report,
                            const struct weir_verdict_cause *cause)
 {
-    struct weir_advice advice = {.kind = WEIR_ADVICE_CONVERT, .ratio = cause->gain};
+    struct weir_verdict_advice advice = {.kind = WEIR_ADVICE_CONVERT, .ratio = cause->gain};
     struct weir_change change = weir_change_cheaper(&verdict->demands, 0, weir_demands_asleep_s(&verdict->demands));
     (void)report;
     change.library_s = 0;
@@ -321,12 +321,12 @@ static void advise_warm(struct weir_verdict *verdict, const struct weir_loader_r
 {
     struct weir_change change = weir_change_cheaper(&verdict->demands, 0, weir_demands_asleep_s(&verdict->demands));
     bool measured = cause->cold.later_rate > 0 && cause->cold.first_rate > 0;
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     (void)report;
     if (!predict(&advice, verdict, WEIR_ADVICE_WARM, &change) && !measured)
         return;
     if (measured)
-        advice = (struct weir_advice){
+        advice = (struct weir_verdict_advice){
             .kind = WEIR_ADVICE_WARM, .ratio = cause->gain, .measured = true, .figure = cause->cold.later_rate};
     add(verdict, &advice);
 }
@@ -340,7 +340,7 @@ static void advise_consumer(struct weir_verdict *verdict, const struct weir_load
         add_flag(verdict, WEIR_ADVICE_TRACE, "--profile DIR");
         return;
     }
-    struct weir_advice advice = {.kind = WEIR_ADVICE_FASTER_STEP};
+    struct weir_verdict_advice advice = {.kind = WEIR_ADVICE_FASTER_STEP};
     double next = INFINITY;
     for (int i = 0; i < WEIR_RESOURCES; i++)
         if (i != WEIR_RESOURCE_CONSUMER && d->bound[i] > 0 && d->bound[i] < next) {
@@ -355,7 +355,7 @@ static void advise_consumer(struct weir_verdict *verdict, const struct weir_load
 static void advise_look_at(struct weir_verdict *verdict, const struct weir_loader_report *report,
                            const struct weir_verdict_cause *cause)
 {
-    struct weir_advice advice = {.kind = WEIR_ADVICE_LOOK_AT};
+    struct weir_verdict_advice advice = {.kind = WEIR_ADVICE_LOOK_AT};
     (void)report;
     if (cause->cause != WEIR_CAUSE_SLOW_WORKER) {
         struct weir_change change = weir_change_no_slow_source(&verdict->demands, cause);
@@ -370,7 +370,7 @@ static void advise_in_flight(struct weir_verdict *verdict, const struct weir_loa
                              const struct weir_verdict_cause *cause)
 {
     struct weir_change change = weir_change_no_server(&verdict->demands, report);
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     (void)cause;
     if (!predict(&advice, verdict, WEIR_ADVICE_IN_FLIGHT, &change))
         return;
@@ -385,7 +385,7 @@ static void advise_near(struct weir_verdict *verdict, const struct weir_loader_r
 {
     struct weir_change change = weir_change_no_server(&verdict->demands, report);
     const struct weir_report_server *server = &report->server;
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     bool has_cache = server->cache_bytes + server->cache_stored_bytes + server->cache_full_bytes > 0;
     (void)cause;
     if (has_cache || !predict(&advice, verdict, WEIR_ADVICE_NEAR, &change))
@@ -412,7 +412,7 @@ static void advise_longer(struct weir_verdict *verdict, const struct weir_loader
 /* ---- unused capabilities ---- */
 
 /* Inserts advice before the first one with a smaller predicted gain. If the list is full, the last one is dropped. */
-static void insert(struct weir_verdict *verdict, const struct weir_advice *advice)
+static void insert(struct weir_verdict *verdict, const struct weir_verdict_advice *advice)
 {
     int at = 0, n = verdict->n_advices;
     if (has_advice(verdict, advice->kind))
@@ -439,7 +439,7 @@ static void advise_engines(struct weir_verdict *verdict, const struct weir_loade
         return;
     struct weir_change change = weir_change_cheaper(d, weir_demands_worker_cpu_s(d) * fmax(d->cpu[WEIR_CPU_DECODE], 0),
                                                     d->blocked_decode * weir_demands_asleep_s(d));
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     predict(&advice, verdict, WEIR_ADVICE_ENGINES, &change);
     double most = setup->jpeg_engines * WEIR_VERDICT_ENGINE_PIXELS / pixels / d->bound_rate;
     if (most < advice.ratio) {
@@ -459,7 +459,7 @@ static void advise_u8(struct weir_verdict *verdict, const struct weir_loader_rep
     const struct weir_demands *d = &verdict->demands;
     double convert = d->cpu[WEIR_CPU_CONVERT];
     struct weir_change change = weir_change_cheaper(d, weir_demands_worker_cpu_s(d) * fmax(convert, 0), 0);
-    struct weir_advice advice;
+    struct weir_verdict_advice advice;
     if (!report->setup.normalised || is_training(report) || convert < WEIR_VERDICT_CONVERT ||
         !predict(&advice, verdict, WEIR_ADVICE_U8, &change))
         return;
@@ -471,7 +471,7 @@ static void advise_u8(struct weir_verdict *verdict, const struct weir_loader_rep
 static void advise_index(struct weir_verdict *verdict, const struct weir_loader_report *report)
 {
     const struct weir_report_setup *setup = &report->setup;
-    struct weir_advice advice = {.kind = WEIR_ADVICE_INDEX, .figure = setup->index_s, .flag = "--index FILE"};
+    struct weir_verdict_advice advice = {.kind = WEIR_ADVICE_INDEX, .figure = setup->index_s, .flag = "--index FILE"};
     if (!setup->indexed && setup->index_s >= WEIR_VERDICT_INDEX_S &&
         setup->index_s >= WEIR_VERDICT_INDEX_PART * report->wall_s)
         insert(verdict, &advice);
@@ -481,7 +481,7 @@ static void advise_index(struct weir_verdict *verdict, const struct weir_loader_
 
 /* The advice for one cause is printed in the order of these rows. */
 static const struct {
-    unsigned causes;
+    uint64_t causes;
     advise_fn *advise;
 } advice_for[] = {
     {WEIR_CAUSE_BIT(CONSUMER), advise_consumer},
@@ -512,7 +512,7 @@ void weir_verdict_advise(struct weir_verdict *verdict, const struct weir_loader_
     for (int i = 0; i < verdict->n_causes; i++) {
         const struct weir_verdict_cause *cause = &verdict->causes[i];
         for (size_t row = 0; row < sizeof advice_for / sizeof advice_for[0]; row++)
-            if (advice_for[row].causes & 1u << cause->cause)
+            if (advice_for[row].causes & UINT64_C(1) << cause->cause)
                 advice_for[row].advise(verdict, report, cause);
     }
     if (verdict->bound == WEIR_BOUND_UNKNOWN || verdict->bound == WEIR_BOUND_NO)

@@ -2,43 +2,6 @@
 #include "analyze/verdict/stage_advice.h"
 #include "analyze/verdict/verdict_priv.h"
 
-const char *weir_cause_name(enum weir_cause cause)
-{
-    static const char *const names[WEIR_CAUSES] = {
-        [WEIR_CAUSE_CANNOT_TELL] = "cannot-tell",
-        [WEIR_CAUSE_CONSUMER] = "consumer",
-        [WEIR_CAUSE_DECODE] = "decode",
-        [WEIR_CAUSE_INFLATE] = "inflate",
-        [WEIR_CAUSE_CONVERT] = "convert",
-        [WEIR_CAUSE_READ_CPU] = "page-cache",
-        [WEIR_CAUSE_OTHER_CPU] = "other-cpu",
-        [WEIR_CAUSE_STORAGE] = "storage",
-        [WEIR_CAUSE_STORAGE_BANDWIDTH] = "storage-bandwidth",
-        [WEIR_CAUSE_STORAGE_LATENCY] = "storage-latency",
-        [WEIR_CAUSE_STORAGE_TAIL] = "storage-tail",
-        [WEIR_CAUSE_SLOW_CAMERA] = "slow-camera",
-        [WEIR_CAUSE_SLOW_FILE] = "slow-file",
-        [WEIR_CAUSE_SLOW_WORKER] = "slow-worker",
-        [WEIR_CAUSE_LIBRARY] = "library",
-        [WEIR_CAUSE_BUS] = "bus",
-        [WEIR_CAUSE_GPU_DECODER] = "gpu-decoder",
-        [WEIR_CAUSE_BURSTS] = "bursts",
-        [WEIR_CAUSE_TOO_FEW_WORKERS] = "too-few-workers",
-        [WEIR_CAUSE_BUSY_WORKERS] = "workers",
-        [WEIR_CAUSE_TOO_MANY_WORKERS] = "too-many-workers",
-        [WEIR_CAUSE_QUOTA] = "quota",
-        [WEIR_CAUSE_HOST] = "host",
-        [WEIR_CAUSE_NEIGHBOURS] = "neighbours",
-        [WEIR_CAUSE_MEMORY_BANDWIDTH] = "memory-bandwidth",
-        [WEIR_CAUSE_COLD] = "cold",
-        [WEIR_CAUSE_FEW_IN_FLIGHT] = "few-in-flight",
-        [WEIR_CAUSE_SERVER_LATENCY] = "server-latency",
-        [WEIR_CAUSE_SERVER_BANDWIDTH] = "server-bandwidth",
-        [WEIR_CAUSE_SERVER_LIMIT] = "server-limit",
-    };
-    return names[cause];
-}
-
 /* Returns the name of the camera, file or worker, or NULL if the cause has none. */
 static const char *name_in(const struct weir_verdict_cause *cause)
 {
@@ -57,7 +20,7 @@ static void write_causes(struct weir_json *json, const struct weir_verdict *verd
         const char *name = name_in(cause);
         weir_verdict_sentence(text, sizeof text, verdict, cause, report);
         weir_json_object(json, NULL);
-        weir_json_text(json, "cause", weir_cause_name(cause->cause));
+        weir_json_text(json, "cause", weir_cause_name(WEIR_SUBJECT_LOADER, cause->cause));
         if (name)
             weir_json_text(json, "name", name);
         weir_json_double(json, "share", cause->share);
@@ -72,9 +35,9 @@ static void write_advices(struct weir_json *json, const struct weir_verdict *ver
 {
     weir_json_array(json, "advice");
     for (int i = 0; i < verdict->n_advices; i++) {
-        const struct weir_advice *advice = &verdict->advices[i];
+        const struct weir_verdict_advice *advice = &verdict->advices[i];
         weir_json_object(json, NULL);
-        weir_json_text(json, "what", weir_advice_name(advice->kind));
+        weir_json_text(json, "what", weir_advice_words(WEIR_SUBJECT_LOADER, advice->kind)->name);
         weir_json_text(json, "flag", *advice->flag ? advice->flag : NULL);
         weir_json_known(json, "ratio", advice->ratio > 0 ? advice->ratio : -1);
         weir_json_bool(json, "measured", advice->measured);

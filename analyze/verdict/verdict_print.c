@@ -10,43 +10,7 @@
 
 /* ---- advice ---- */
 
-/* what: description of the change; NULL if say_change prints one with a figure. */
-static const struct {
-    const char *name, *what;
-} advice_words[] = {
-    [WEIR_ADVICE_CACHE] = {"decode cache", NULL},
-    [WEIR_ADVICE_HALF_SIZE] = {"half-size frames", "fewer pixels to decode"},
-    [WEIR_ADVICE_MORE_CORES] = {"more cores", NULL},
-    [WEIR_ADVICE_MORE_WORKERS] = {"more workers", "more concurrent reads"},
-    [WEIR_ADVICE_FEWER_WORKERS] = {"fewer workers", "the same rate with less memory and fewer context switches"},
-    [WEIR_ADVICE_MORE_BATCHES] = {"more prefetch", "absorbs slow batches"},
-    [WEIR_ADVICE_READ_AHEAD] = {"read-ahead", "64 concurrent reads"},
-    [WEIR_ADVICE_U8] = {"bytes, not floats", "the training code converts, so omit --mean and --std"},
-    [WEIR_ADVICE_CONVERT] = {"another format", "frames that Weir reads without the HDF5 library"},
-    [WEIR_ADVICE_FREE_CORES] = {"stop other processes", NULL},
-    [WEIR_ADVICE_HOST] = {"another host", "without stolen time"},
-    [WEIR_ADVICE_QUOTA] = {"a larger quota", NULL},
-    [WEIR_ADVICE_WARM] = {"a warm page cache", "later epochs read from memory"},
-    [WEIR_ADVICE_LOOK_AT] = {"find out why", "if it were as fast as the others"},
-    [WEIR_ADVICE_FASTER_STEP] = {"a faster step", "loading could keep up"},
-    [WEIR_ADVICE_HYBRID] = {"CPU cores decode too", "alongside the GPU"},
-    [WEIR_ADVICE_TRACE] = {"a trace", "shows what the step does"},
-    [WEIR_ADVICE_LONGER] = {"a longer run", "for example"},
-    [WEIR_ADVICE_ENGINES] = {"JPEG engines", NULL},
-    [WEIR_ADVICE_INDEX] = {"a saved index", NULL},
-    [WEIR_ADVICE_KEY_FRAMES] = {"closer key frames", NULL},
-    [WEIR_ADVICE_JPEGS] = {"a copy of JPEGs", NULL},
-    [WEIR_ADVICE_IN_FLIGHT] = {"more in flight", "hides the latency of requests"},
-    [WEIR_ADVICE_NEAR] = {"a cache on disk", "no requests after the first epoch"},
-};
-_Static_assert(sizeof advice_words / sizeof advice_words[0] == WEIR_ADVICES, "advice without words");
-
-const char *weir_advice_name(enum weir_advice_kind kind)
-{
-    return advice_words[kind].name;
-}
-
-static void say_cache(FILE *out, const struct weir_advice *advice)
+static void say_cache(FILE *out, const struct weir_verdict_advice *advice)
 {
     char size[24];
     weir_cache_bytes_text(size, advice->figure, false);
@@ -56,7 +20,7 @@ static void say_cache(FILE *out, const struct weir_advice *advice)
         fprintf(out, "%.0f %% of the frames fit in %s", weir_percent(advice->part), size);
 }
 
-static void say_change(FILE *out, const struct weir_verdict *verdict, const struct weir_advice *advice)
+static void say_change(FILE *out, const struct weir_verdict *verdict, const struct weir_verdict_advice *advice)
 {
     bool cores_idle = weir_verdict_has(verdict, WEIR_CAUSE_TOO_FEW_WORKERS);
     switch (advice->kind) {
@@ -86,20 +50,11 @@ static void say_change(FILE *out, const struct weir_verdict *verdict, const stru
         fprintf(out, "one takes %.2f ms to decode, measured on a few frames", 1e3 * advice->figure);
         break;
     default:
-        fputs(advice->kind == WEIR_ADVICE_MORE_WORKERS && cores_idle ? "cores are idle"
-                                                                     : advice_words[advice->kind].what,
+        fputs(advice->kind == WEIR_ADVICE_MORE_WORKERS && cores_idle
+                  ? "cores are idle"
+                  : weir_advice_words(WEIR_SUBJECT_LOADER, advice->kind)->what,
               out);
     }
-}
-
-/* Prints "1.16", "3.4" or "41". Prints "over 50" for larger ratios, because the remaining cost of an image is then too
- * small to be known accurately. */
-static void say_ratio(FILE *out, double ratio)
-{
-    if (ratio > 50)
-        fputs("over 50", out);
-    else
-        fprintf(out, "%.*f", ratio < 2 ? 2 : ratio < 10 ? 1 : 0, ratio);
 }
 
 static void say_limit(FILE *out, enum weir_resource limit)
@@ -108,14 +63,14 @@ static void say_limit(FILE *out, enum weir_resource limit)
     fprintf(out, ", until the %s %s the limit", weir_resource_text(limit), plural ? "are" : "is");
 }
 
-static void say_effect(FILE *out, const struct weir_verdict *verdict, const struct weir_advice *advice)
+static void say_effect(FILE *out, const struct weir_verdict *verdict, const struct weir_verdict_advice *advice)
 {
     bool faster_step = advice->kind == WEIR_ADVICE_FASTER_STEP;
     say_change(out, verdict, advice);
     if (advice->ratio <= 0 || advice->kind == WEIR_ADVICE_FEWER_WORKERS)
         return;
     fputs(faster_step ? ": up to " : ": ", out);
-    say_ratio(out, advice->ratio);
+    weir_ratio_print(out, advice->ratio);
     fputs(faster_step ? " x" : advice->measured ? " x (measured)" : " x (predicted)", out);
     if (advice->if_latency)
         fputs(" if latency is the cause", out);
@@ -125,9 +80,9 @@ static void say_effect(FILE *out, const struct weir_verdict *verdict, const stru
         fputs(", from the second epoch on; the first, which fills it, is slower", out);
 }
 
-static void print_advice(FILE *out, const struct weir_verdict *verdict, const struct weir_advice *advice)
+static void print_advice(FILE *out, const struct weir_verdict *verdict, const struct weir_verdict_advice *advice)
 {
-    fprintf(out, "  %-22s  ", weir_advice_name(advice->kind));
+    fprintf(out, "  %-22s  ", weir_advice_words(WEIR_SUBJECT_LOADER, advice->kind)->name);
     say_effect(out, verdict, advice);
     if (*advice->flag)
         fprintf(out, "  %s", advice->flag);
@@ -199,7 +154,9 @@ static void put_headline(FILE *out, const struct weir_verdict *verdict, const st
     const char *part = !report->final || report->epoch_count == 0 ? "time"
                        : report->after_fill                       ? "time after the epoch that filled the cache"
                                                                   : "run";
-    weir_verdict_lead_print(out, verdict->bound, verdict->wait, false, report->steps.validation, part);
+    weir_diagnosis_lead(
+        out, &(struct weir_diagnosis){
+                 .bound = verdict->bound, .wait = verdict->wait, .validation = report->steps.validation, .part = part});
     if (verdict->n_causes > 0)
         print_cause(out, verdict, 0, report);
 }

@@ -8,7 +8,7 @@
 
 /* ---- rules ---- */
 
-#define WEIR_CAUSE_BIT(cause) (1u << WEIR_CAUSE_##cause)
+#define WEIR_CAUSE_BIT(cause) (UINT64_C(1) << WEIR_CAUSE_##cause)
 /* Causes that leave the run fewer cores. */
 #define WEIR_CAUSES_TAKERS                                                                                             \
     (WEIR_CAUSE_BIT(QUOTA) | WEIR_CAUSE_BIT(HOST) | WEIR_CAUSE_BIT(NEIGHBOURS) | WEIR_CAUSE_BIT(TOO_MANY_WORKERS))
@@ -32,12 +32,12 @@ struct weir_verdict_case {
     const struct weir_demands *demands;
     const struct weir_verdict_facts *facts;
     double wait;    /* fraction of training time spent waiting for data */
-    unsigned found; /* WEIR_CAUSE_BIT of the causes found so far */
+    uint64_t found; /* WEIR_CAUSE_BIT of the causes found so far */
 };
 
 struct weir_verdict_rule {
     enum weir_cause cause;
-    unsigned excluded_by; /* WEIR_CAUSE_BIT of causes that make this rule unnecessary */
+    uint64_t excluded_by; /* WEIR_CAUSE_BIT of causes that make this rule unnecessary */
     /* Returns whether the rule applies. Fills in share and evidence, and can replace the cause by a more specific one.
      */
     bool (*applies)(const struct weir_verdict_case *c, struct weir_verdict_cause *cause);

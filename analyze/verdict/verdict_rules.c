@@ -337,7 +337,7 @@ static bool no_resource(const struct weir_verdict_case *c, struct weir_verdict_c
 
 /* ---- the table ---- */
 
-#define ANY       (~0u)
+#define ANY       UINT64_MAX
 #define SERIAL    WEIR_CAUSES_SERIAL
 #define WORKER    (SERIAL | WEIR_CAUSE_BIT(SLOW_WORKER))
 #define COLD      (WORKER | WEIR_CAUSE_BIT(COLD))

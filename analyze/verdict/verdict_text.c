@@ -416,7 +416,6 @@ static void (*const say[])(const struct telling *t, const struct weir_verdict_ca
     [WEIR_CAUSE_SERVER_BANDWIDTH] = say_server,
     [WEIR_CAUSE_SERVER_LIMIT] = say_server,
 };
-_Static_assert(sizeof say / sizeof say[0] == WEIR_CAUSES, "a cause without a sentence");
 
 void weir_verdict_sentence(char *text, size_t size, const struct weir_verdict *verdict,
                            const struct weir_verdict_cause *cause, const struct weir_loader_report *report)

@@ -11,50 +11,12 @@
 
 /* ---- the verdict ---- */
 
-static void print_cause(FILE *out, const struct weir_watch_cause *cause, bool first)
-{
-    const char *sentence = weir_job_cause_info(cause->cause)->sentence;
-    fprintf(out, "%s%c%s: %s", first ? "" : "  also: ", first ? sentence[0] - 'a' + 'A' : sentence[0], sentence + 1,
-            cause->evidence);
-    fputs(".\n", out);
-}
-
-static void print_ratio(FILE *out, double ratio)
-{
-    fprintf(out, "%.*f x", ratio < 2 ? 2 : ratio < 10 ? 1 : 0, ratio);
-}
-
-/* A setting, or the name of the advice, then what to do. */
-static void print_advice(FILE *out, const struct weir_watch_advice *advice, const struct weir_watch_figures *figures)
-{
-    const struct weir_job_advice_info *info = weir_job_advice_info(advice->advice);
-    char name[64];
-    bool is_setting = advice->setting[0] != '\0';
-    if (advice->value > 0)
-        snprintf(name, sizeof name, "%.40s (now %.0f)", advice->setting,
-                 advice->advice == WEIR_JOB_ADVICE_PREFETCH ? figures->settings.prefetch_factor
-                                                            : figures->settings.num_workers);
-    else
-        snprintf(name, sizeof name, "%s", is_setting ? advice->setting : info->name);
-    for (char *c = name; *c && !is_setting; c++)
-        *c = *c == '-' ? ' ' : *c;
-    fprintf(out, "  %-23s  %s", name, is_setting ? info->why : info->what);
-    if (!is_setting)
-        weir_job_advice_print_why(out, info);
-    if (advice->ratio > 0) {
-        fputs(is_setting && !info->why[0] ? "" : ": ", out);
-        print_ratio(out, advice->ratio);
-        fputs(weir_job_advice_halves(advice->advice) ? " (predicted, for half its time)" : " (predicted)", out);
-    }
-    fputc('\n', out);
-}
-
 static void print_limits(FILE *out, const struct weir_watch_verdict *verdict, const struct weir_watch_figures *figures)
 {
-    if (verdict->most > 1.005 && verdict->bound != WEIR_BOUND_UNKNOWN) {
+    if (verdict->most > 1.005 && verdict->found.bound != WEIR_BOUND_UNKNOWN) {
         fputs("  without any wait for data: ", out);
-        print_ratio(out, verdict->most);
-        fputs(" (from the waits)\n", out);
+        weir_ratio_print(out, verdict->most);
+        fputs(" x (from the waits)\n", out);
     }
     if (verdict->headroom > 0)
         fprintf(out,
@@ -81,10 +43,10 @@ static void print_trial(FILE *out, const struct weir_watch_settings *s)
     bool is_slow = fmin(s->weir_items_s, s->watched_items_s) < 10;
     fprintf(out, "  weir.Loader on %s: %.*f samples/s, the watched loader %.*f%s: ", s->weir_path, is_slow,
             s->weir_items_s, is_slow, s->watched_items_s, s->num_workers > 0 ? " with all workers busy" : "");
-    print_ratio(out, ratio);
+    weir_ratio_print(out, ratio);
     fprintf(
         out,
-        " (measured after training, on files that it has read). A sample is one step, %s: without the dataset's own "
+        " x (measured after training, on files that it has read). A sample is one step, %s: without the dataset's own "
         "transforms, collate function and pinning\n",
         s->weir_sample);
     if (ratio >= WEIR_VERDICT_WORTH)
@@ -99,45 +61,28 @@ void weir_watch_trial_print(FILE *out, const struct weir_watch_figures *figures)
     weir_wrap_close(&wrap);
 }
 
-static void put_headline(FILE *out, const struct weir_watch_verdict *verdict)
-{
-    if (verdict->replayed > 0)
-        fprintf(out,
-                "verdict: Without any loading, training makes %.1f steps/s +- %.1f: this run replayed the first batch "
-                "of each epoch. A real run cannot be faster.\n",
-                verdict->replayed, verdict->replayed_error);
-    else
-        weir_verdict_lead_print(out, verdict->bound, verdict->wait, false, false, "time");
-    if (verdict->n_causes > 0)
-        print_cause(out, &verdict->causes[0], true);
-}
+struct printed {
+    const struct weir_watch_verdict *verdict;
+    const struct weir_watch_figures *figures;
+};
 
-static void put_rest(FILE *out, const struct weir_watch_verdict *verdict, const struct weir_watch_figures *figures)
+static void print_more(FILE *out, const void *user)
 {
-    for (int i = 1; i < verdict->n_causes; i++)
-        print_cause(out, &verdict->causes[i], false);
-    for (int i = 0; i < verdict->n_advices; i++)
-        print_advice(out, &verdict->advices[i], figures);
-    print_limits(out, verdict, figures);
-    print_trial(out, &figures->settings);
+    const struct printed *printed = user;
+    print_limits(out, printed->verdict, printed->figures);
+    print_trial(out, &printed->figures->settings);
 }
 
 void weir_watch_verdict_lines(FILE *out, const struct weir_watch_verdict *verdict,
                               const struct weir_watch_figures *figures)
 {
-    put_headline(out, verdict);
-    put_rest(out, verdict, figures);
+    weir_diagnosis_lines(out, &verdict->found, print_more, &(struct printed){verdict, figures});
 }
 
 void weir_watch_verdict_print(FILE *out, const struct weir_watch_verdict *verdict,
                               const struct weir_watch_figures *figures)
 {
-    struct weir_wrap wrap;
-    put_headline(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), verdict);
-    wrap.highlight = true;
-    weir_wrap_close(&wrap);
-    put_rest(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), verdict, figures);
-    weir_wrap_close(&wrap);
+    weir_diagnosis_print(out, &verdict->found, print_more, &(struct printed){verdict, figures});
 }
 
 /* ---- the loader ---- */
@@ -346,47 +291,14 @@ static double known(double figure)
     return figure > 0 ? figure : -1;
 }
 
-static void json_causes(struct weir_json *json, const struct weir_watch_verdict *verdict)
-{
-    weir_json_array(json, "causes");
-    for (int i = 0; i < verdict->n_causes; i++) {
-        const struct weir_watch_cause *cause = &verdict->causes[i];
-        weir_json_object(json, NULL);
-        weir_json_text(json, "cause", weir_job_cause_info(cause->cause)->name);
-        weir_json_text(json, "name", cause->who);
-        weir_json_double(json, "share", cause->share);
-        weir_json_known(json, "gain", known(cause->gain));
-        weir_json_text(json, "text", cause->evidence);
-        weir_json_end(json, '}');
-    }
-    weir_json_end(json, ']');
-}
-
-static void json_advice(struct weir_json *json, const struct weir_watch_verdict *verdict)
-{
-    weir_json_array(json, "advice");
-    for (int i = 0; i < verdict->n_advices; i++) {
-        const struct weir_watch_advice *advice = &verdict->advices[i];
-        weir_json_object(json, NULL);
-        weir_json_text(json, "what", weir_job_advice_info(advice->advice)->name);
-        weir_json_text(json, "flag", advice->setting[0] ? advice->setting : NULL);
-        weir_json_known(json, "ratio", known(advice->ratio));
-        weir_json_end(json, '}');
-    }
-    weir_json_end(json, ']');
-}
-
 void weir_watch_verdict_json(struct weir_json *json, const struct weir_watch_verdict *verdict)
 {
     weir_json_object(json, "verdict");
-    weir_json_text(json, "data_bound", weir_data_bound_name(verdict->bound));
-    weir_json_known(json, "data_wait_fraction", verdict->wait);
     weir_json_known(json, "without_waits", known(verdict->most));
     weir_json_known(json, "headroom", known(verdict->headroom));
     weir_json_known(json, "headroom_error", verdict->headroom > 0 ? verdict->headroom_error : -1);
     weir_json_known(json, "replayed_steps_per_s", known(verdict->replayed));
-    json_causes(json, verdict);
-    json_advice(json, verdict);
+    weir_diagnosis_json(json, &verdict->found);
     weir_json_end(json, '}');
 }
 

@@ -32,7 +32,7 @@ static void find_slow_worker(struct weir_watch_case *c)
         if (i != slowest && f->workers[i].batches > 0)
             others[n++] = f->workers[i].batch_s;
     if (n == 0 || f->workers[slowest].batches < 3 || !is_slow_itself(f, slowest) ||
-        weir_watch_has(c, WEIR_JOB_IMBALANCE))
+        weir_diagnosis_has(&c->verdict->found, WEIR_CAUSE_IMBALANCE))
         return;
     qsort(others, (size_t)n, sizeof others[0], weir_compare_double);
     double usual_s = others[n / 2], slow_s = f->workers[slowest].batch_s;
@@ -41,8 +41,8 @@ static void find_slow_worker(struct weir_watch_case *c)
     if (usual_s <= 0 || slow_s < WEIR_WATCH_SLOW_WORKER * usual_s || slow_s - 3 * error_s < usual_s)
         return;
     double times = usual_s / slow_s;
-    struct weir_watch_cause *cause = weir_watch_cause_add(
-        c, WEIR_JOB_SLOW_WORKER, f->wait_s > 0 ? f->workers[slowest].asked_of_s / f->wait_s : 0,
+    struct weir_diagnosis_cause *cause = weir_diagnosis_add(
+        &c->verdict->found, WEIR_CAUSE_SLOW_WORKER, f->wait_s > 0 ? f->workers[slowest].asked_of_s / f->wait_s : 0,
         weir_watch_gain_times(c, times, times),
         "worker %.0f takes %.1f ms per batch, the others %.1f ms; the loop waited %.2f s for it while other batches "
         "were ready",
@@ -75,9 +75,9 @@ static void find_slow_file(struct weir_watch_case *c)
     double share = file->mean_s * file->count / f->paths_s;
     double times = 1 - share * (1 - others_s / file->mean_s) * fmin(f->paths_s / c->verdict->sums.busy_s, 1);
     double gain = fmax(weir_watch_gain_times(c, times, times), weir_watch_gain_saved(c, f->wait_order_s));
-    struct weir_watch_cause *cause =
-        weir_watch_cause_add(c, WEIR_JOB_SLOW_FILE, share, gain, "%s takes %.1f ms per item, the others %.1f ms",
-                             file->name, file->mean_s * 1e3, others_s * 1e3);
+    struct weir_diagnosis_cause *cause = weir_diagnosis_add(&c->verdict->found, WEIR_CAUSE_SLOW_FILE, share, gain,
+                                                            "%s takes %.1f ms per item, the others %.1f ms", file->name,
+                                                            file->mean_s * 1e3, others_s * 1e3);
     snprintf(cause->who, sizeof cause->who, "%s", file->name);
 }
 
@@ -99,10 +99,11 @@ static void find_uneven_shares(struct weir_watch_case *c)
     if (most->batches / batches * f->n_workers < WEIR_WATCH_SHARE || rest * WEIR_WATCH_SHARE > 1 ||
         most->busy_s < WEIR_JOB_BUSY_WORKERS * (most->busy_s + most->wait_s))
         return;
-    struct weir_watch_cause *cause =
-        weir_watch_cause_add(c, WEIR_JOB_IMBALANCE, 1 - rest, weir_watch_gain_saved(c, (1 - rest) * c->wait_s),
-                             "worker %.0f prepares %.0f of %.0f batches, and works alone when the others have no more",
-                             most->worker, most->batches, batches);
+    struct weir_diagnosis_cause *cause = weir_diagnosis_add(
+        &c->verdict->found, WEIR_CAUSE_IMBALANCE, 1 - rest, weir_watch_gain_saved(c, (1 - rest) * c->wait_s),
+        "worker %.0f prepares %.0f of %.0f batches, and works alone when the others have no more", most->worker,
+        most->batches, batches);
+    cause->advice = WEIR_ADVICE_EVEN_SHARES;
     snprintf(cause->who, sizeof cause->who, "worker %.0f", most->worker);
 }
 
@@ -110,15 +111,16 @@ static void find_imbalance(struct weir_watch_case *c)
 {
     const struct weir_watch_figures *f = c->figures;
     double order = f->wait_s > 0 ? f->wait_order_s / f->wait_s : 0;
-    bool one = weir_watch_has(c, WEIR_JOB_SLOW_WORKER) || weir_watch_has(c, WEIR_JOB_SLOW_FILE) ||
-               weir_watch_has(c, WEIR_JOB_IMBALANCE);
+    bool one = weir_diagnosis_has(&c->verdict->found, WEIR_CAUSE_SLOW_WORKER) ||
+               weir_diagnosis_has(&c->verdict->found, WEIR_CAUSE_SLOW_FILE) ||
+               weir_diagnosis_has(&c->verdict->found, WEIR_CAUSE_IMBALANCE);
     if (c->workers < 2 || one || order < WEIR_WATCH_ORDER || c->verdict->sums.spread < WEIR_WATCH_UNEVEN ||
         f->settings.in_order == 0)
         return;
-    weir_watch_cause_add(c, WEIR_JOB_IMBALANCE, order, weir_watch_gain_saved(c, 0.9 * f->wait_order_s),
-                         "in %.0f %% of the waits other batches were ready; batches take %.1f ms +- %.1f ms",
-                         weir_percent(order), c->verdict->sums.batch_s * 1e3,
-                         c->verdict->sums.batch_s * c->verdict->sums.spread * 1e3);
+    weir_diagnosis_add(&c->verdict->found, WEIR_CAUSE_IMBALANCE, order, weir_watch_gain_saved(c, 0.9 * f->wait_order_s),
+                       "in %.0f %% of the waits other batches were ready; batches take %.1f ms +- %.1f ms",
+                       weir_percent(order), c->verdict->sums.batch_s * 1e3,
+                       c->verdict->sums.batch_s * c->verdict->sums.spread * 1e3);
 }
 
 void weir_watch_find_uneven(struct weir_watch_case *c)

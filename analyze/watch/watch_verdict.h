@@ -6,38 +6,19 @@
 #ifndef WEIR_ANALYZE_WATCH_WATCH_VERDICT_H
 #define WEIR_ANALYZE_WATCH_WATCH_VERDICT_H
 
-#include "analyze/causes/job_causes.h"
-#include "analyze/verdict/verdict.h"
+#include "analyze/causes/diagnosis.h"
+#include "analyze/causes/thresholds.h"
+#include "analyze/prediction/model.h"
 #include "analyze/watch/watch_figures.h"
 
-enum { WEIR_WATCH_CAUSES = 10, WEIR_WATCH_CAUSES_SHOWN = 4, WEIR_WATCH_ADVICES = 5, WEIR_WATCH_EVIDENCE = 320 };
-
-struct weir_watch_cause {
-    enum weir_job_cause cause;
-    double share;                       /* main evidence, a fraction */
-    double gain;                        /* predicted batches/s without it over those now; 0 = no prediction */
-    char who[WEIR_WATCH_PATH];          /* file, worker or stage; can be empty */
-    char evidence[WEIR_WATCH_EVIDENCE]; /* figures, as text */
-};
-
-struct weir_watch_advice {
-    enum weir_job_advice advice;
-    double value;     /* for num_workers= and prefetch_factor=; 0 = none */
-    double ratio;     /* predicted batches/s over those now; 0 = no prediction */
-    char setting[64]; /* "num_workers=8", empty = not a setting */
-};
+enum { WEIR_WATCH_CAUSES_SHOWN = 4 };
 
 struct weir_watch_verdict {
-    enum weir_data_bound bound;
-    double wait;                     /* fraction of training time, without the run's first batch; -1 = unknown */
+    struct weir_diagnosis found;     /* wait: without the run's first batch */
     double most;                     /* batches/s without any wait over those now; 0 = unknown */
     double headroom, headroom_error; /* the same, measured; 0 = not measured. The error is its standard error */
     double replayed, replayed_error; /* steps/s of a run that replays one batch; 0 = there was none, or too few steps.
                                         Such a run has no other verdict */
-    int n_causes;
-    struct weir_watch_cause causes[WEIR_WATCH_CAUSES];
-    int n_advices;
-    struct weir_watch_advice advices[WEIR_WATCH_ADVICES];
     struct weir_watch_sums sums;
     struct weir_watch_parts parts;
     struct weir_model model;

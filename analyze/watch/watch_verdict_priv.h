@@ -9,12 +9,11 @@ struct weir_watch_case {
     const struct weir_watch_figures *figures;
     const struct weir_loader_report *report;
     struct weir_watch_verdict *verdict;
-    struct weir_watch_cause dropped; /* takes what does not fit */
-    double workers, prefetch;        /* as set, or as PyTorch's default */
-    double cores;                    /* usable, less those that others use */
-    double train_s;                  /* steps and waits, and creating workers */
-    double wait_s;                   /* waiting for batches and for workers, without the run's first batch */
-    double busy;                     /* fraction of the workers' time, with a batch */
+    double workers, prefetch; /* as set, or as PyTorch's default */
+    double cores;             /* usable, less those that others use */
+    double train_s;           /* steps and waits, and creating workers */
+    double wait_s;            /* waiting for batches and for workers, without the run's first batch */
+    double busy;              /* fraction of the workers' time, with a batch */
 };
 
 /* Fills the verdict's model: the loader as it is, calibrated to the measured rate. */
@@ -28,14 +27,8 @@ double weir_watch_gain_saved(const struct weir_watch_case *c, double saved_s);
 /* Returns the smallest number of workers whose gain is within 3 % of the best one, at most `most`. */
 double weir_watch_best_workers(const struct weir_watch_case *c, double most, double *gain);
 
-bool weir_watch_has(const struct weir_watch_case *c, enum weir_job_cause cause);
 /* Adds the causes that are one worker, one file or one batch of many. */
 void weir_watch_find_uneven(struct weir_watch_case *c);
-
-/* Appends a cause. The evidence is formatted. */
-struct weir_watch_cause *weir_watch_cause_add(struct weir_watch_case *c, enum weir_job_cause cause, double share,
-                                              double gain, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
 
 /* Returns the fraction of the busy time that is the workers' own, and not a lock's, the storage's or other programs'.
  */

@@ -142,7 +142,7 @@ static void candidate_json(struct weir_json *json, const struct weir_grid *grid,
     weir_json_end(json, '}');
 }
 
-static void advice_json(struct weir_json *json, const struct weir_advice *advice)
+static void advice_json(struct weir_json *json, const struct weir_grid_advice *advice)
 {
     weir_json_object(json, "advice");
     weir_json_text(json, "format", advice->format);

@@ -315,7 +315,7 @@ static void print_head(const struct bench_results *results, FILE *out)
             file_system, machine.cpu_model, machine.cores.usable, machine.cores.online, weir_git_describe());
 }
 
-static void print_advice(const struct weir_advice *advice, FILE *out)
+static void print_advice(const struct weir_grid_advice *advice, FILE *out)
 {
     struct weir_wrap wrap;
     fprintf(weir_wrap_open(&wrap, out, 0, NULL), "%s\n", advice->format);

@@ -21,7 +21,7 @@ struct bench_results {
     const struct bench_setup *setup;
     const struct weir_grid *grid;
     struct bench_rounds warm, cold;
-    struct weir_advice advice;
+    struct weir_grid_advice advice;
     double took_s;
 };
 

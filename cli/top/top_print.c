@@ -226,7 +226,7 @@ void top_print_verdict(FILE *out, const struct top *top, const struct top_job *j
     if (!job->verdict.ready)
         fprintf(out, "verdict: %s\n", job->ended ? "the job ended too early" : "measuring");
     else
-        weir_outside_print(out, &job->verdict);
+        weir_diagnosis_print(out, &job->verdict.found, NULL, NULL);
     if (job->verdict.ready && left > 0 && !top->totals && !job->ended)
         fprintf(out, "         (after %.0f s; figures of %.0f s make it more certain)\n", job->figures.seconds,
                 WEIR_OUTSIDE_INTERVALS * top->interval_s);

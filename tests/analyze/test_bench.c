@@ -448,7 +448,7 @@ static void begin(void)
     results = (struct weir_grid){.formats = formats, .n_formats = 6, .candidates = candidates};
 }
 
-static void advise(struct weir_advice *advice, double step_ms)
+static void advise(struct weir_grid_advice *advice, double step_ms)
 {
     weir_advise(&results, step_ms, 2, advice);
     for (int i = 0; i < results.n; i++) /* safe: callers only compare advice->best with other pointers */
@@ -481,7 +481,7 @@ Test(ratio, pairs_trials_of_a_round)
 
 Test(advice, ties_and_cold_that_contradicts_warm)
 {
-    struct weir_advice advice;
+    struct weir_grid_advice advice;
     begin();
     struct weir_candidate *source = steady(0, false, 1000);
     steady(1, false, 1010);
@@ -502,7 +502,7 @@ Test(advice, ties_and_cold_that_contradicts_warm)
 
 Test(advice, one_that_is_better)
 {
-    struct weir_advice advice;
+    struct weir_grid_advice advice;
     begin();
     steady(0, false, 1000);
     struct weir_candidate *better = steady(2, false, 1300);
@@ -521,7 +521,7 @@ Test(advice, one_that_is_better)
 
 Test(advice, a_gain_that_is_not_worth_a_conversion)
 {
-    struct weir_advice advice;
+    struct weir_grid_advice advice;
     begin();
     struct weir_candidate *source = steady(0, false, 1000);
     steady(1, false, 1070);
@@ -559,7 +559,7 @@ Test(advice, a_gain_that_is_not_worth_a_conversion)
 
 Test(advice, all_slower_and_one_cell)
 {
-    struct weir_advice advice;
+    struct weir_grid_advice advice;
     begin();
     steady(0, false, 1000);
     steady(4, false, 250);
@@ -581,7 +581,7 @@ Test(advice, all_slower_and_one_cell)
 
 Test(advice, nothing_measured)
 {
-    struct weir_advice advice;
+    struct weir_grid_advice advice;
     begin();
     give(0, false, "", NULL, 0);
     snprintf(candidates[0].why, sizeof candidates[0].why, "weir run: no such file");
@@ -596,7 +596,7 @@ Test(advice, nothing_measured)
 
 Test(advice, noise_is_said_and_rounds_take_it_out)
 {
-    struct weir_advice advice;
+    struct weir_grid_advice advice;
     const double noisy[] = {1000, 1900, 1100, 1700, 1300}, other[] = {1900, 1000, 1500, 1100, 1800};
     const double slower[] = {500, 960, 548, 850, 655};
     begin();
@@ -622,7 +622,7 @@ Test(advice, noise_is_said_and_rounds_take_it_out)
 
 Test(advice, unsure)
 {
-    struct weir_advice advice;
+    struct weir_grid_advice advice;
     const double noisy[] = {900, 1300, 1100, 1300, 1000};
     begin();
     steady(0, false, 1000);
@@ -638,7 +638,7 @@ Test(advice, none_from_fewer_than_three_rounds)
 {
     static const double slow[] = {1000, 1000, 1000}, fast[] = {2200, 2200, 2200};
     for (int rounds = 1; rounds <= 3; rounds++) {
-        struct weir_advice advice;
+        struct weir_grid_advice advice;
         begin();
         struct weir_candidate *source = give(0, false, "03b_image_decode", slow, rounds);
         struct weir_candidate *better = give(1, false, "03b_image_decode", fast, rounds);
@@ -659,7 +659,7 @@ Test(advice, none_from_fewer_than_three_rounds)
 /* Ratios of one round are steady, but the slowest trial of the copy was slower than the fastest of the source. */
 Test(advice, none_when_ranges_overlap)
 {
-    struct weir_advice advice;
+    struct weir_grid_advice advice;
     static const double drift[] = {1000, 1300, 900, 1400, 1100}, faster[] = {1300, 1690, 1170, 1820, 1430};
     begin();
     struct weir_candidate *source = give(0, false, "03b_image_decode", drift, 5);
@@ -679,7 +679,7 @@ Test(advice, none_when_ranges_overlap)
 
 Test(advice, none_on_a_busy_machine)
 {
-    struct weir_advice advice;
+    struct weir_grid_advice advice;
     begin();
     struct weir_candidate *source = steady(0, false, 1000), *copy = steady(1, false, 2200);
     for (int i = 0; i < 5; i++) {
@@ -699,7 +699,7 @@ Test(advice, none_on_a_busy_machine)
 
 Test(advice, what_bounds_it)
 {
-    struct weir_advice advice;
+    struct weir_grid_advice advice;
     const double rates[] = {100, 100, 100, 100, 100};
     begin();
     give(0, false, "03c_read_bytes", rates, 5);

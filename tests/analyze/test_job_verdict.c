@@ -53,20 +53,26 @@ static void step_bound(void)
     f.job_cores = 1.3;
 }
 
-static const struct weir_outside_cause *judge(void)
+static const struct weir_diagnosis_cause *judge(void)
 {
     weir_outside_judge(&verdict, &f);
-    return &verdict.causes[0];
+    return &verdict.found.causes[0];
+}
+
+/* Returns the advice for the first cause. */
+static enum weir_advice_kind advice(void)
+{
+    return verdict.found.n_advices > 0 ? verdict.found.advices[0].kind : WEIR_ADVICE_NONE;
 }
 
 static void assert_cause(const char *name, enum weir_certainty certainty)
 {
-    const struct weir_outside_cause *cause = judge();
-    cr_assert_geq(verdict.n_causes, 1);
-    cr_assert_str_eq(weir_job_cause_info(cause->cause)->name, name, "%s: %s", weir_job_cause_info(cause->cause)->name,
-                     cause->evidence);
+    const struct weir_diagnosis_cause *cause = judge();
+    cr_assert_geq(verdict.found.n_causes, 1);
+    cr_assert_str_eq(weir_cause_name(WEIR_SUBJECT_JOB, cause->cause), name, "%s: %s",
+                     weir_cause_name(WEIR_SUBJECT_JOB, cause->cause), cause->text);
     cr_assert_eq(cause->certainty, certainty, "%s: %s", name, weir_certainty_name(cause->certainty));
-    cr_assert(cause->evidence[0]);
+    cr_assert(cause->text[0]);
 }
 
 Test(outside, a_short_window_has_no_verdict)
@@ -75,7 +81,7 @@ Test(outside, a_short_window_has_no_verdict)
     f.seconds = WEIR_OUTSIDE_LEAST_S - 0.01;
     judge();
     cr_assert_not(verdict.ready);
-    cr_assert_eq(verdict.n_causes, 0);
+    cr_assert_eq(verdict.found.n_causes, 0);
 }
 
 /* ---- not data-bound ---- */
@@ -84,7 +90,7 @@ Test(outside, the_loop_computes)
 {
     step_bound();
     assert_cause("not-data-bound", WEIR_CERTAINTY_SURE);
-    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_NONE);
+    cr_assert_eq(advice(), WEIR_ADVICE_NONE);
     set(f.main, 0.93, 0, 0, 0, 0); /* weir.watch, which times the waits, calls 7 % data-bound */
     assert_cause("not-data-bound", WEIR_CERTAINTY_LIKELY);
 }
@@ -94,7 +100,7 @@ Test(outside, the_loop_sleeps_and_batches_are_ready)
     step_bound();
     set(f.main, 0.05, 0, 0, 0, 0.93);
     assert_cause("step", WEIR_CERTAINTY_LIKELY);
-    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_TRACE);
+    cr_assert_eq(advice(), WEIR_ADVICE_TRACE);
     f.gpu_busy = 0.9;
     assert_cause("not-data-bound", WEIR_CERTAINTY_SURE);
 }
@@ -104,7 +110,7 @@ Test(outside, a_busy_loop_with_an_idle_gpu_is_a_slow_step)
     step_bound();
     f.gpu_busy = 0.2;
     assert_cause("step", WEIR_CERTAINTY_LIKELY);
-    cr_assert(strstr(verdict.causes[0].evidence, "GPU is busy 20 %"));
+    cr_assert(strstr(verdict.found.causes[0].text, "GPU is busy 20 %"));
 }
 
 Test(outside, another_thread_holds_the_gil)
@@ -132,7 +138,7 @@ Test(outside, copies_from_memory_that_is_not_pinned)
     f.gpu_busy = 0.1;
     f.to_gpu_bytes_per_s = 2e9;
     assert_cause("pin-off", WEIR_CERTAINTY_LIKELY);
-    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_PIN_MEMORY);
+    cr_assert_eq(advice(), WEIR_ADVICE_PIN_MEMORY);
     f.to_gpu_bytes_per_s = 1e8;
     assert_cause("step", WEIR_CERTAINTY_LIKELY);
     f.to_gpu_bytes_per_s = 2e9;
@@ -151,21 +157,21 @@ Test(outside, weirs_loader_has_a_report)
     data_bound();
     f.weir = true;
     assert_cause("too-few-workers", WEIR_CERTAINTY_SURE);
-    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_NUM_WORKERS);
+    cr_assert_eq(advice(), WEIR_ADVICE_MORE_WORKERS);
     f.job_cores = 8;
     assert_cause("workers-saturated", WEIR_CERTAINTY_SURE);
-    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_OWN_REPORT);
+    cr_assert_eq(advice(), WEIR_ADVICE_OWN_REPORT);
     f.young = 0.9;
     f.workers_begun = 4;
     assert_cause("workers-saturated", WEIR_CERTAINTY_SURE);
     f.n_workers = 0;
     assert_cause("unsure", WEIR_CERTAINTY_UNSURE);
-    cr_assert(strstr(verdict.causes[0].evidence, "has no worker threads"), "%s", verdict.causes[0].evidence);
-    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_OWN_REPORT);
+    cr_assert(strstr(verdict.found.causes[0].text, "has no worker threads"), "%s", verdict.found.causes[0].text);
+    cr_assert_eq(advice(), WEIR_ADVICE_OWN_REPORT);
     step_bound();
     f.weir = true;
     assert_cause("not-data-bound", WEIR_CERTAINTY_SURE);
-    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_NONE);
+    cr_assert_eq(advice(), WEIR_ADVICE_NONE);
     set(f.main, 0.93, 0, 0, 0, 0); /* weir.watch, which times the waits, calls 7 % data-bound */
     assert_cause("not-data-bound", WEIR_CERTAINTY_LIKELY);
 }
@@ -177,13 +183,13 @@ Test(outside, weirs_loader_in_a_process_with_torch)
     f.weir = f.torch = true;
     set(f.main, 0.4, 0, 0, 0.6, 0);
     assert_cause("too-few-workers", WEIR_CERTAINTY_LIKELY);
-    cr_assert(strstr(verdict.causes[0].evidence, "on a lock 60 % of the time"), "%s", verdict.causes[0].evidence);
+    cr_assert(strstr(verdict.found.causes[0].text, "on a lock 60 % of the time"), "%s", verdict.found.causes[0].text);
     step_bound();
     f.weir = f.torch = true;
     set(f.main, 0.4, 0, 0, 0.6, 0);
     assert_cause("unsure", WEIR_CERTAINTY_UNSURE);
-    cr_assert_not(strstr(verdict.causes[0].evidence, "pin thread"), "%s", verdict.causes[0].evidence);
-    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_OWN_REPORT);
+    cr_assert_not(strstr(verdict.found.causes[0].text, "pin thread"), "%s", verdict.found.causes[0].text);
+    cr_assert_eq(advice(), WEIR_ADVICE_OWN_REPORT);
 }
 
 static void with_pin(double loop_lock)
@@ -199,7 +205,7 @@ Test(outside, a_pin_thread_hides_the_wait)
     assert_cause("not-data-bound", WEIR_CERTAINTY_SURE);
     with_pin(0.6);
     assert_cause("unsure", WEIR_CERTAINTY_UNSURE);
-    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_WATCH);
+    cr_assert_eq(advice(), WEIR_ADVICE_WATCH);
     f.gpu_busy = 0.7;
     assert_cause("not-data-bound", WEIR_CERTAINTY_LIKELY);
     f.gpu_busy = 0.3;
@@ -211,7 +217,7 @@ Test(outside, busy_workers_show_the_wait_behind_a_pin_thread)
     data_bound();
     with_pin(0.6);
     assert_cause("too-few-workers", WEIR_CERTAINTY_LIKELY);
-    cr_assert_eq(verdict.causes[0].gain, 0, "the wait is not known");
+    cr_assert_eq(verdict.found.causes[0].gain, 0, "the wait is not known");
     f.gpu_busy = 0.95;
     assert_cause("not-data-bound", WEIR_CERTAINTY_LIKELY);
 }
@@ -230,11 +236,11 @@ Test(outside, cores_are_idle_for_more_workers)
 {
     data_bound();
     assert_cause("too-few-workers", WEIR_CERTAINTY_SURE);
-    cr_assert_eq(verdict.causes[0].num_workers, 5, "%d: 2 / (1 - 0.6)", verdict.causes[0].num_workers);
-    cr_assert_float_eq(verdict.causes[0].gain, 2.5, 0.01);
+    cr_assert_eq(verdict.found.advices[0].value, 5, "%.0f: 2 / (1 - 0.6)", verdict.found.advices[0].value);
+    cr_assert_float_eq(verdict.found.causes[0].gain, 2.5, 0.01);
     f.others_cores = 4;
     assert_cause("too-few-workers", WEIR_CERTAINTY_SURE);
-    cr_assert_eq(verdict.causes[0].num_workers, 4, "as many as the idle cores allow");
+    cr_assert_eq(verdict.found.advices[0].value, 4, "as many as the idle cores allow");
 }
 
 Test(outside, all_cores_are_busy)
@@ -243,7 +249,7 @@ Test(outside, all_cores_are_busy)
     f.cores = 2;
     f.job_cores = 1.95;
     assert_cause("workers-saturated", WEIR_CERTAINTY_SURE);
-    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_WATCH);
+    cr_assert_eq(advice(), WEIR_ADVICE_WATCH);
 }
 
 Test(outside, more_workers_than_cores)
@@ -254,8 +260,8 @@ Test(outside, more_workers_than_cores)
     f.n_workers = 6;
     set(f.workers, 0.3, 0.65, 0, 0, 0);
     assert_cause("workers-saturated", WEIR_CERTAINTY_SURE);
-    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_FEWER_WORKERS);
-    cr_assert_eq(verdict.causes[0].num_workers, 2);
+    cr_assert_eq(advice(), WEIR_ADVICE_FEWER_WORKERS);
+    cr_assert_eq(verdict.found.advices[0].value, 2);
 }
 
 Test(outside, storage)
@@ -264,7 +270,7 @@ Test(outside, storage)
     set(f.workers, 0.2, 0, 0.7, 0, 0);
     f.storage_bytes_per_s = 50e6;
     assert_cause("storage", WEIR_CERTAINTY_SURE);
-    cr_assert(strstr(verdict.causes[0].evidence, "50.0 MB/s"));
+    cr_assert(strstr(verdict.found.causes[0].text, "50.0 MB/s"));
     set(f.workers, 0.65, 0, 0.3, 0, 0);
     assert_cause("storage", WEIR_CERTAINTY_LIKELY);
     set(f.workers, 0.2, 0, 0.7, 0, 0);
@@ -280,7 +286,7 @@ Test(outside, a_lock)
     assert_cause("lock", WEIR_CERTAINTY_SURE);
     f.other_cores = 0.8;
     assert_cause("too-few-workers", WEIR_CERTAINTY_SURE); /* a video decoder's threads, for which the worker waits */
-    cr_assert(strstr(verdict.causes[0].evidence, "their other threads use 0.8 cores each"));
+    cr_assert(strstr(verdict.found.causes[0].text, "their other threads use 0.8 cores each"));
 }
 
 Test(outside, workers_that_sleep_need_no_core)
@@ -290,7 +296,7 @@ Test(outside, workers_that_sleep_need_no_core)
     f.job_cores = 0.4;
     set(f.workers, 0.05, 0, 0, 0, 0.92);
     assert_cause("too-few-workers", WEIR_CERTAINTY_LIKELY);
-    cr_assert_gt(verdict.causes[0].num_workers, 2);
+    cr_assert_gt(verdict.found.advices[0].value, 2);
 }
 
 Test(outside, one_slow_worker)
@@ -302,7 +308,7 @@ Test(outside, one_slow_worker)
     f.rest = 0.15;
     f.busiest_pid = 77;
     assert_cause("slow-worker", WEIR_CERTAINTY_LIKELY);
-    cr_assert(strstr(verdict.causes[0].evidence, "process 77"));
+    cr_assert(strstr(verdict.found.causes[0].text, "process 77"));
     f.rest = 0.65;
     assert_cause("unsure", WEIR_CERTAINTY_UNSURE);
 }
@@ -313,7 +319,7 @@ Test(outside, workers_that_begin_again_and_again)
     f.young = 0.6;
     f.workers_begun = 8;
     assert_cause("start-up", WEIR_CERTAINTY_LIKELY);
-    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_PERSISTENT);
+    cr_assert_eq(advice(), WEIR_ADVICE_PERSISTENT);
     f.young = 0.1;
     assert_cause("too-few-workers", WEIR_CERTAINTY_SURE);
 }
@@ -338,11 +344,11 @@ Test(outside, a_quota)
     assert_cause("quota", WEIR_CERTAINTY_SURE);
     f.throttled = 0.05;
     judge();
-    cr_assert_neq(verdict.causes[0].cause, WEIR_JOB_QUOTA);
+    cr_assert_neq(verdict.found.causes[0].cause, WEIR_CAUSE_QUOTA);
     f.throttled = 0.8;
     set(f.workers, 0.95, 0.02, 0, 0, 0);
     judge();
-    cr_assert_neq(verdict.causes[0].cause, WEIR_JOB_QUOTA, "nothing of this job waits");
+    cr_assert_neq(verdict.found.causes[0].cause, WEIR_CAUSE_QUOTA, "nothing of this job waits");
 }
 
 Test(outside, neighbours)
@@ -357,18 +363,18 @@ Test(outside, neighbours)
     assert_cause("neighbours", WEIR_CERTAINTY_SURE);
     f.other_jobs_cores = 0.9;
     judge();
-    cr_assert(strstr(verdict.causes[0].evidence, "other training jobs"), "%s", verdict.causes[0].evidence);
+    cr_assert(strstr(verdict.found.causes[0].text, "other training jobs"), "%s", verdict.found.causes[0].text);
     f.others_cores = 0.3; /* between a tenth and a fifth of the cores */
     assert_cause("neighbours", WEIR_CERTAINTY_LIKELY);
     f.others_cores = 0.1;
     judge();
-    cr_assert_neq(verdict.causes[0].cause, WEIR_JOB_NEIGHBOURS);
+    cr_assert_neq(verdict.found.causes[0].cause, WEIR_CAUSE_NEIGHBOURS);
     f.steal_cores = 0.15;
     assert_cause("neighbours", WEIR_CERTAINTY_LIKELY);
     f.quota_cores = 1;
     f.throttled = 0.8;
     assert_cause("quota", WEIR_CERTAINTY_SURE);
-    cr_assert_eq(verdict.n_causes, 1, "the quota explains the waits");
+    cr_assert_eq(verdict.found.n_causes, 1, "the quota explains the waits");
 }
 
 Test(outside, a_lock_beside_neighbours)
@@ -380,8 +386,8 @@ Test(outside, a_lock_beside_neighbours)
     f.job_cores = 0.6;
     set(f.workers, 0.15, 0.5, 0, 0.3, 0);
     assert_cause("neighbours", WEIR_CERTAINTY_LIKELY); /* more workers than cores would wait in any case */
-    cr_assert_eq(verdict.n_causes, 2);
-    cr_assert_eq(verdict.causes[1].cause, WEIR_JOB_LOCK);
+    cr_assert_eq(verdict.found.n_causes, 2);
+    cr_assert_eq(verdict.found.causes[1].cause, WEIR_CAUSE_LOCK);
 }
 
 Test(outside, workers_that_sleep_beside_neighbours)
@@ -393,7 +399,7 @@ Test(outside, workers_that_sleep_beside_neighbours)
     set(f.main, 0.1, 0.29, 0, 0, 0);
     set(f.workers, 0.02, 0.05, 0, 0, 0.9);
     assert_cause("too-few-workers", WEIR_CERTAINTY_LIKELY);
-    cr_assert_eq(verdict.causes[1].cause, WEIR_JOB_NEIGHBOURS);
+    cr_assert_eq(verdict.found.causes[1].cause, WEIR_CAUSE_NEIGHBOURS);
     set(f.workers, 0.02, 0.05, 0.9, 0, 0);
     assert_cause("storage", WEIR_CERTAINTY_SURE);
     f.quota_cores = 1;
@@ -420,7 +426,7 @@ Test(outside, too_many_threads)
     assert_cause("too-many-threads", WEIR_CERTAINTY_SURE);
     f.cores = 64;
     judge();
-    cr_assert_neq(verdict.causes[0].cause, WEIR_JOB_TOO_MANY_THREADS, "all of them have cores");
+    cr_assert_neq(verdict.found.causes[0].cause, WEIR_CAUSE_TOO_MANY_THREADS, "all of them have cores");
 }
 
 /* ---- another user's process ---- */
@@ -438,7 +444,7 @@ Test(outside, hidden_reasons)
     hide(f.main);
     hide(f.workers);
     assert_cause("unsure", WEIR_CERTAINTY_UNSURE);
-    cr_assert(strstr(verdict.causes[0].evidence, "run weir top as its user"));
+    cr_assert(strstr(verdict.found.causes[0].text, "run weir top as its user"));
     set(f.main, 0.95, 0, 0, 0, 0);
     hide(f.main);
     assert_cause("not-data-bound", WEIR_CERTAINTY_LIKELY);
@@ -463,7 +469,7 @@ Test(outside, no_workers)
     memset(f.workers, 0, sizeof f.workers);
     set(f.main, 0.95, 0, 0, 0, 0);
     assert_cause("unsure", WEIR_CERTAINTY_UNSURE);
-    cr_assert_eq(verdict.causes[0].advice, WEIR_JOB_ADVICE_WATCH);
+    cr_assert_eq(advice(), WEIR_ADVICE_WATCH);
     set(f.main, 0.4, 0, 0.5, 0, 0);
     assert_cause("storage", WEIR_CERTAINTY_LIKELY);
     set(f.main, 0.95, 0, 0, 0, 0);
@@ -576,10 +582,10 @@ Test(outside, text_and_json)
     data_bound();
     judge();
     FILE *out = open_memstream(&text, &n);
-    weir_outside_print(out, &verdict);
+    weir_diagnosis_print(out, &verdict.found, NULL, NULL);
     fclose(out);
-    cr_assert_eq(strncmp(text, "verdict: there are too few workers (sure): ", 43), 0, "%s", text);
-    cr_assert(strstr(text, "next:    set num_workers=5 (now 2)"), "%s", text);
+    cr_assert_eq(strncmp(text, "verdict: There are too few workers (sure): ", 43), 0, "%s", text);
+    cr_assert(strstr(text, "\n  num_workers=5 (now 2)    up to 2.5 x"), "%s", text);
     free(text);
     struct weir_json json;
     out = open_memstream(&text, &n);

@@ -14,7 +14,7 @@ static const char *names_of(const struct weir_verdict *verdict)
     text[0] = '\0';
     for (int i = 0; i < verdict->n_causes; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "",
-                 weir_cause_name(verdict->causes[i].cause));
+                 weir_cause_name(WEIR_SUBJECT_LOADER, verdict->causes[i].cause));
     return text;
 }
 
@@ -650,7 +650,7 @@ Test(verdict, no_prediction_passes_the_step)
         weir_verdict_make(&verdict, &made->report, &made->facts);
         double step = verdict.demands.bound[WEIR_RESOURCE_CONSUMER];
         for (int k = 0; k < verdict.n_advices; k++) {
-            const struct weir_advice *a = &verdict.advices[k];
+            const struct weir_verdict_advice *a = &verdict.advices[k];
             bool other = a->kind == WEIR_ADVICE_FASTER_STEP || a->kind == WEIR_ADVICE_MORE_BATCHES || a->measured;
             if (a->ratio > 1 && !other && step > 0)
                 cr_expect_leq(a->ratio * verdict.demands.bound_rate, step * 1.0001, "%s: %s", cases[i].name, a->flag);
@@ -671,7 +671,8 @@ Test(verdict, the_first_cause_is_the_one_whose_removal_gains_most)
             const struct weir_verdict_cause *before = &verdict.causes[k - 1], *cause = &verdict.causes[k];
             bool known = before->gain > 0 && cause->gain > 0;
             cr_expect(!known || before->gain >= cause->gain - 1e-9, "%s: %s %f before %s %f", cases[i].name,
-                      weir_cause_name(before->cause), before->gain, weir_cause_name(cause->cause), cause->gain);
+                      weir_cause_name(WEIR_SUBJECT_LOADER, before->cause), before->gain,
+                      weir_cause_name(WEIR_SUBJECT_LOADER, cause->cause), cause->gain);
         }
         free(made);
     }
@@ -984,7 +985,8 @@ Test(verdict, every_cause_has_a_sentence)
         free(text);
         free(made);
     }
-    for (int cause = 0; cause < WEIR_CAUSES; cause++)
-        cr_expect(seen[cause] || cause == WEIR_CAUSE_OTHER_CPU, "no case has the cause %s",
-                  weir_cause_name((enum weir_cause)cause));
+    for (int cause = 0; cause < WEIR_CAUSES; cause++) {
+        const char *name = weir_cause_name(WEIR_SUBJECT_LOADER, (enum weir_cause)cause);
+        cr_expect(seen[cause] || !name || cause == WEIR_CAUSE_OTHER_CPU, "no case has the cause %s", name);
+    }
 }

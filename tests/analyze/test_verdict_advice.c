@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct weir_advice *advice(const struct weir_verdict *verdict, enum weir_advice_kind kind)
+static const struct weir_verdict_advice *advice(const struct weir_verdict *verdict, enum weir_advice_kind kind)
 {
     for (int i = 0; i < verdict->n_advices; i++)
         if (verdict->advices[i].kind == kind)
@@ -19,7 +19,7 @@ Test(verdict_advice, a_cache_gives_no_more_than_the_step_allows)
     struct made *made = verdict_decoding();
     struct weir_verdict verdict;
     weir_verdict_make(&verdict, &made->report, NULL);
-    const struct weir_advice *cache = advice(&verdict, WEIR_ADVICE_CACHE);
+    const struct weir_verdict_advice *cache = advice(&verdict, WEIR_ADVICE_CACHE);
     cr_assert_not_null(cache);
     double now = verdict.demands.bound_rate, step = 16000 / (10 - 7.1);
     cr_expect_float_eq(now, 16000 / 9.9, 1, "two workers, busy for 9.9 s of 10 s");
@@ -52,7 +52,7 @@ Test(verdict_advice, more_in_flight_are_what_the_gain_needs)
     verdict_add_server(made, 80, 80, 80);
     weir_verdict_make(&verdict, &made->report, NULL);
     cr_assert_eq(verdict.causes[0].cause, WEIR_CAUSE_FEW_IN_FLIGHT);
-    const struct weir_advice *more = advice(&verdict, WEIR_ADVICE_IN_FLIGHT);
+    const struct weir_verdict_advice *more = advice(&verdict, WEIR_ADVICE_IN_FLIGHT);
     cr_assert_not_null(more);
     cr_expect(more->ratio > 1.2 && more->ratio <= verdict.causes[0].gain + 1e-9, "%f", more->ratio);
     int depth = atoi(more->flag + strlen("--io-depth "));
@@ -80,7 +80,7 @@ Test(verdict_advice, steal_is_not_blamed_on_processes)
     made->report.prof.machine.steal_cores = 0.4;
     weir_verdict_make(&verdict, &made->report, NULL);
     cr_assert_eq(verdict.causes[0].cause, WEIR_CAUSE_HOST);
-    const struct weir_advice *host = advice(&verdict, WEIR_ADVICE_HOST);
+    const struct weir_verdict_advice *host = advice(&verdict, WEIR_ADVICE_HOST);
     cr_assert_not_null(host);
     cr_expect(host->ratio > 1.1 && host->ratio < 1.4, "%f: a fifth of the time", host->ratio);
     cr_expect_null(advice(&verdict, WEIR_ADVICE_FREE_CORES));
@@ -130,7 +130,7 @@ Test(verdict_advice, idle_jpeg_engines_come_before_more_workers)
     weir_verdict_make(&verdict, &made->report, NULL);
     cr_assert_eq(verdict.advices[0].kind, WEIR_ADVICE_ENGINES);
     cr_expect_str_eq(verdict.advices[0].flag, "--decoder auto");
-    const struct weir_advice *workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
+    const struct weir_verdict_advice *workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
     cr_assert_not_null(workers);
     cr_expect(verdict.advices[0].ratio > 1.5 * workers->ratio, "%f, %f", verdict.advices[0].ratio, workers->ratio);
     double most = 7 * WEIR_VERDICT_ENGINE_PIXELS / (640 * 480) / verdict.demands.bound_rate;
@@ -155,7 +155,7 @@ Test(verdict_advice, floats_that_cost_a_tenth_are_worth_a_line)
     made->report.setup.normalised = true;
     weir_verdict_make(&verdict, &made->report, NULL);
     cr_expect_eq(verdict.causes[0].cause, WEIR_CAUSE_DECODE);
-    const struct weir_advice *u8 = advice(&verdict, WEIR_ADVICE_U8);
+    const struct weir_verdict_advice *u8 = advice(&verdict, WEIR_ADVICE_U8);
     cr_assert_not_null(u8);
     cr_expect(u8->ratio > 1.1 && u8->ratio < 1.25, "%f", u8->ratio);
     convert->self_s = convert->cpu_s = 1.5;
@@ -190,7 +190,7 @@ Test(verdict_advice, distant_key_frames_cost_the_pictures_before_a_frame)
     struct made *made = make_videos(1000, 20, 10500, 1000); /* one frame of each group */
     weir_verdict_make(&verdict, &made->report, NULL);
     cr_assert_eq(verdict.causes[0].cause, WEIR_CAUSE_DECODE);
-    const struct weir_advice *closer = advice(&verdict, WEIR_ADVICE_KEY_FRAMES);
+    const struct weir_verdict_advice *closer = advice(&verdict, WEIR_ADVICE_KEY_FRAMES);
     cr_assert_not_null(closer);
     cr_expect_float_eq(closer->figure, 10.5, 1e-9);
     double part = verdict.demands.cpu[WEIR_CPU_DECODE], left = 1 - part + part * 2.5 / 11.5;
@@ -224,7 +224,7 @@ Test(verdict_advice, jpegs_in_place_of_videos_are_measured)
     double decode_s = weir_demands_worker_cpu_s(&verdict.demands) * verdict.demands.cpu[WEIR_CPU_DECODE];
     made->report.video.jpeg_s = decode_s / 2;
     weir_verdict_make(&verdict, &made->report, NULL);
-    const struct weir_advice *jpegs = advice(&verdict, WEIR_ADVICE_JPEGS);
+    const struct weir_verdict_advice *jpegs = advice(&verdict, WEIR_ADVICE_JPEGS);
     cr_assert_not_null(jpegs);
     cr_expect_str_eq(jpegs->flag, "weir convert --frames jpeg:95");
     cr_expect(jpegs->ratio > 1.8 && jpegs->ratio < 2.05, "%f", jpegs->ratio);
@@ -240,7 +240,7 @@ Test(verdict_advice, opening_that_took_long_is_worth_a_line)
     struct weir_verdict verdict;
     made->report.setup.index_s = 1.1;
     weir_verdict_make(&verdict, &made->report, NULL);
-    const struct weir_advice *index = advice(&verdict, WEIR_ADVICE_INDEX);
+    const struct weir_verdict_advice *index = advice(&verdict, WEIR_ADVICE_INDEX);
     cr_assert_not_null(index);
     cr_expect_str_eq(index->flag, "--index FILE");
     made->report.setup.indexed = true;
@@ -258,20 +258,20 @@ Test(verdict_advice, workers_and_cores_are_predicted_by_what_is_next)
     struct made *made = verdict_decoding();
     struct weir_verdict verdict;
     weir_verdict_make(&verdict, &made->report, NULL);
-    const struct weir_advice *cores = advice(&verdict, WEIR_ADVICE_MORE_CORES);
+    const struct weir_verdict_advice *cores = advice(&verdict, WEIR_ADVICE_MORE_CORES);
     cr_assert_not_null(cores);
     cr_expect_float_eq(cores->ratio, 1.5, 0.02);
     cr_expect_float_eq(cores->figure, 16000 / made->report.cpu_s, 1);
     verdict_set_workers(made, 1, 9.8, 0, 0, 0.1);
     weir_verdict_make(&verdict, &made->report, NULL);
-    const struct weir_advice *workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
+    const struct weir_verdict_advice *workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
     cr_assert_not_null(workers);
     cr_expect(workers->ratio > 1.9 && workers->ratio <= 2.1, "%f", workers->ratio);
     cr_expect_eq(workers->limit, WEIR_RESOURCE_CORES);
     cr_expect_str_eq(workers->flag, "--num-workers 2");
     verdict_set_workers(made, 8, 2.45, 7.4, 0, 0.1);
     weir_verdict_make(&verdict, &made->report, NULL);
-    const struct weir_advice *fewer = advice(&verdict, WEIR_ADVICE_FEWER_WORKERS);
+    const struct weir_verdict_advice *fewer = advice(&verdict, WEIR_ADVICE_FEWER_WORKERS);
     cr_assert_not_null(fewer);
     cr_expect_str_eq(fewer->flag, "--num-workers 2");
     free(made);
@@ -309,7 +309,7 @@ Test(verdict_advice, workers_in_place_of_none_give_no_more_than_their_number)
     verdict_set_wait(made, 9.999);
     made->report.setup.workers = 0;
     weir_verdict_make(&verdict, &made->report, NULL);
-    const struct weir_advice *workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
+    const struct weir_verdict_advice *workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
     cr_assert_not_null(workers);
     cr_expect_str_eq(workers->flag, "--num-workers 8");
     cr_expect(workers->ratio > 6 && workers->ratio <= 8.1, "%f", workers->ratio);
