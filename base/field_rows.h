@@ -4,11 +4,21 @@
 
 #include "base/fields.h"
 
-#define PLAIN(key, member)    WEIR_FIELD(S, key, member, 0)
-#define KNOWN(key, member)    WEIR_FIELD(S, key, member, WEIR_FIELD_KNOWN)
-#define POSITIVE(key, member) WEIR_FIELD(S, key, member, WEIR_FIELD_POSITIVE)
-#define OMIT(key, member)     WEIR_FIELD(S, key, member, WEIR_FIELD_OMIT)
-#define OPTIONAL(key, member) WEIR_FIELD(S, key, member, WEIR_FIELD_OPTIONAL)
+#define PLAIN(key, member, ...)    WEIR_FIELD(S, key, member, 0, __VA_ARGS__)
+#define KNOWN(key, member, ...)    WEIR_FIELD(S, key, member, WEIR_FIELD_KNOWN, __VA_ARGS__)
+#define POSITIVE(key, member, ...) WEIR_FIELD(S, key, member, WEIR_FIELD_POSITIVE, __VA_ARGS__)
+#define OMIT(key, member, ...)     WEIR_FIELD(S, key, member, WEIR_FIELD_OMIT, __VA_ARGS__)
+#define OPTIONAL(key, member, ...) WEIR_FIELD(S, key, member, WEIR_FIELD_OPTIONAL, __VA_ARGS__)
+
+/* The column of a row, such as PLAIN("p99_s", p99_s, TIME("p99", .priority = 3)). CELL is a column that has no key. */
+#define COLUMN(text, ...)          .column = {.heading = (text), __VA_ARGS__}
+#define PERCENT(text, digits, ...) COLUMN(text, .unit = WEIR_UNIT_PERCENT, .decimals = (digits), __VA_ARGS__)
+#define SECONDS(text, digits, ...) COLUMN(text, .unit = WEIR_UNIT_SECONDS, .decimals = (digits), __VA_ARGS__)
+#define TIME(text, ...)            COLUMN(text, .unit = WEIR_UNIT_TIME, __VA_ARGS__)
+#define SIZE(text, ...)            COLUMN(text, .unit = WEIR_UNIT_SIZE, __VA_ARGS__)
+#define CELL(text, f, ...)         ROW_(.type = WEIR_FIELD_CELL, COLUMN(text, .print = (f), __VA_ARGS__))
+#define CELL_AT(text, f, member, ...)                                                                                  \
+    ROW_(.type = WEIR_FIELD_CELL, .offset = offsetof(S, member), COLUMN(text, .print = (f), __VA_ARGS__))
 
 #define ROW_(...)                                                                                                      \
     {                                                                                                                  \
@@ -32,10 +42,11 @@
          .max = sizeof(((S *)0)->member) / sizeof(((S *)0)->member[0]))
 /* An enum or bool by its name, a number that a function computes from S, and members that a function writes from a
  * member. */
-#define NAME(text, member, f) ROW_(.key = (text), .type = WEIR_FIELD_NAME, WEIR_FIELD_AT(S, member), .name = (f))
-#define DERIVED(text, f)      ROW_(.key = (text), .type = WEIR_FIELD_DERIVED, .derived = (f))
-#define DERIVED_KNOWN(text, f)                                                                                         \
-    ROW_(.key = (text), .type = WEIR_FIELD_DERIVED, .flags = WEIR_FIELD_KNOWN, .derived = (f))
+#define NAME(text, member, f, ...)                                                                                     \
+    ROW_(.key = (text), .type = WEIR_FIELD_NAME, WEIR_FIELD_AT(S, member), .name = (f), __VA_ARGS__)
+#define DERIVED(text, f, ...) ROW_(.key = (text), .type = WEIR_FIELD_DERIVED, .derived = (f), __VA_ARGS__)
+#define DERIVED_KNOWN(text, f, ...)                                                                                    \
+    ROW_(.key = (text), .type = WEIR_FIELD_DERIVED, .flags = WEIR_FIELD_KNOWN, .derived = (f), __VA_ARGS__)
 #define WRITTEN(f)            ROW_(.type = WEIR_FIELD_WRITTEN, .write = (f))
 #define WRITTEN_AT(f, member) ROW_(.type = WEIR_FIELD_WRITTEN, .write = (f), .offset = offsetof(S, member))
 

@@ -54,12 +54,6 @@ static void write_double(struct weir_json *json, const struct weir_field *field,
             weir_json_double(json, key, value);
 }
 
-static void write_integer(struct weir_json *json, const struct weir_field *field, int64_t value)
-{
-    if (!write_unknown(json, field, field->key, (double)value))
-        weir_json_int(json, field->key, value);
-}
-
 static void write_array(struct weir_json *json, const struct weir_field *field, const void *object)
 {
     const char *element = (const char *)object + field->offset;
@@ -74,40 +68,85 @@ static void write_array(struct weir_json *json, const struct weir_field *field, 
     weir_json_end(json, ']');
 }
 
+bool weir_field_is_column(const struct weir_field *field)
+{
+    return !field->key && field->type != WEIR_FIELD_GROUP && field->type != WEIR_FIELD_WRITTEN;
+}
+
+bool weir_field_number(const struct weir_field *field, const void *object, double *value)
+{
+    const void *at = (const char *)object + field->offset;
+    switch (field->type) {
+    case WEIR_FIELD_DOUBLE:
+        *value = *(const double *)at;
+        return true;
+    case WEIR_FIELD_COUNT:
+        *value = (double)*(const uint64_t *)at;
+        return true;
+    case WEIR_FIELD_INT:
+        *value = *(const int *)at;
+        return true;
+    case WEIR_FIELD_INDEX:
+        *value = (double)*(const int64_t *)at;
+        return true;
+    case WEIR_FIELD_BOOL:
+        *value = *(const bool *)at;
+        return true;
+    case WEIR_FIELD_DERIVED:
+        *value = field->derived(at);
+        return true;
+    default:
+        return false;
+    }
+}
+
+const char *weir_field_text(const struct weir_field *field, const void *object)
+{
+    const void *at = (const char *)object + field->offset;
+    if (field->type == WEIR_FIELD_TEXT)
+        return at;
+    if (field->type == WEIR_FIELD_STRING)
+        return *(const char *const *)at;
+    return field->type == WEIR_FIELD_NAME ? field->name(weir_field_name_value(field, object)) : NULL;
+}
+
+static void write_number(struct weir_json *json, const struct weir_field *field, const void *object)
+{
+    const void *at = (const char *)object + field->offset;
+    double value = 0;
+    weir_field_number(field, object, &value);
+    if (field->type == WEIR_FIELD_BOOL)
+        weir_json_bool(json, field->key, *(const bool *)at);
+    else if (field->type == WEIR_FIELD_DOUBLE || field->type == WEIR_FIELD_DERIVED)
+        write_double(json, field, value);
+    else if (write_unknown(json, field, field->key, value))
+        return;
+    else if (field->type == WEIR_FIELD_COUNT)
+        weir_json_uint(json, field->key, *(const uint64_t *)at);
+    else
+        weir_json_int(json, field->key, field->type == WEIR_FIELD_INT ? *(const int *)at : *(const int64_t *)at);
+}
+
 static void write_field(struct weir_json *json, const struct weir_field *field, const void *object)
 {
     const char *at = (const char *)object + field->offset;
-    const void *value = at;
     /* An array's elements are tested one by one. */
     bool present = field->type != WEIR_FIELD_ARRAY && weir_field_is_set(object, field->present, field->present_size);
+    if (weir_field_is_column(field))
+        return;
     switch (field->type) {
     case WEIR_FIELD_DOUBLE:
-        write_double(json, field, *(const double *)value);
-        break;
     case WEIR_FIELD_COUNT:
-        if (!write_unknown(json, field, field->key, (double)*(const uint64_t *)value))
-            weir_json_uint(json, field->key, *(const uint64_t *)value);
-        break;
     case WEIR_FIELD_INT:
-        write_integer(json, field, *(const int *)value);
-        break;
     case WEIR_FIELD_INDEX:
-        write_integer(json, field, *(const int64_t *)value);
-        break;
     case WEIR_FIELD_BOOL:
-        weir_json_bool(json, field->key, *(const bool *)value);
+    case WEIR_FIELD_DERIVED:
+        write_number(json, field, object);
         break;
     case WEIR_FIELD_TEXT:
-        write_text(json, field, at);
-        break;
     case WEIR_FIELD_STRING:
-        write_text(json, field, *(const char *const *)value);
-        break;
     case WEIR_FIELD_NAME:
-        weir_json_text(json, field->key, field->name(weir_field_name_value(field, object)));
-        break;
-    case WEIR_FIELD_DERIVED:
-        write_double(json, field, field->derived(at));
+        write_text(json, field, weir_field_text(field, object));
         break;
     case WEIR_FIELD_WRITTEN:
         field->write(json, at);
@@ -123,6 +162,8 @@ static void write_field(struct weir_json *json, const struct weir_field *field, 
     case WEIR_FIELD_ARRAY:
         write_array(json, field, object);
         break;
+    case WEIR_FIELD_CELL:
+        break; /* has no key */
     }
 }
 

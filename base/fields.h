@@ -1,13 +1,18 @@
-/* fields.h: tables that map the members of structs to the members of JSON objects. The writer (weir_fields_json) and
- * the log reader (analyze/logs/log_fields_read.c) share them. */
+/* fields.h: tables that map the members of structs to the members of JSON objects and to the columns of tables. The
+ * writers (weir_fields_json, weir_table_row) and the log reader (analyze/logs/log_fields_read.c) share them. */
 #ifndef WEIR_BASE_FIELDS_H
 #define WEIR_BASE_FIELDS_H
 
+#include "base/table.h"
 #include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Version of the objects that --json prints: the schema of all commands. Incremented when a member is removed or
+ * changes its meaning, but not for new members. */
+enum { WEIR_JSON_SCHEMA = 1 };
 
 enum weir_field_type {
     WEIR_FIELD_DOUBLE,
@@ -23,6 +28,7 @@ enum weir_field_type {
     WEIR_FIELD_OBJECT,
     WEIR_FIELD_GROUP, /* a struct whose members are written into the enclosing object */
     WEIR_FIELD_ARRAY, /* an array of objects */
+    WEIR_FIELD_CELL,  /* a column that a function prints, without a key */
 };
 
 enum {
@@ -57,6 +63,7 @@ struct weir_field {
     int names;
     double (*derived)(const void *object);                     /* computes a DERIVED field from the struct at offset */
     void (*write)(struct weir_json *json, const void *object); /* writes a WRITTEN field from the struct at offset */
+    struct weir_column column;                                 /* in tables for people; also of members without a key */
 };
 
 struct weir_fields {
@@ -76,9 +83,10 @@ struct weir_fields {
         char *: _Generic(&((s *)0)->member, char **: WEIR_FIELD_STRING, default: WEIR_FIELD_TEXT))
 #define WEIR_FIELD_AT(s, member)      .offset = offsetof(s, member), .size = sizeof(((s *)0)->member)
 #define WEIR_FIELD_PRESENT(s, member) .present = offsetof(s, member), .present_size = sizeof(((s *)0)->member)
-#define WEIR_FIELD(s, text, member, how)                                                                               \
+/* The arguments after `how` initialise further members, such as the column. */
+#define WEIR_FIELD(s, text, member, how, ...)                                                                          \
     {                                                                                                                  \
-        .key = (text), .type = WEIR_FIELD_TYPE(s, member), .flags = (how), WEIR_FIELD_AT(s, member)                    \
+        .key = (text), .type = WEIR_FIELD_TYPE(s, member), .flags = (how), WEIR_FIELD_AT(s, member), __VA_ARGS__       \
     }
 /* Defines the table `name`, which contains the fields in `array`. */
 #define WEIR_FIELDS(name, array) const struct weir_fields name = {array, sizeof(array) / sizeof *(array)}
@@ -87,6 +95,12 @@ struct weir_fields {
 bool weir_field_is_set(const void *object, size_t offset, size_t size);
 /* Returns the value of a NAME field. */
 int weir_field_name_value(const struct weir_field *field, const void *object);
+/* Returns true if the field is only a column of tables, because it has no key. */
+bool weir_field_is_column(const struct weir_field *field);
+/* Reads the number of a DOUBLE, COUNT, INT, INDEX, BOOL or DERIVED field. Returns false for other types. */
+bool weir_field_number(const struct weir_field *field, const void *object, double *value);
+/* Returns the text of a TEXT, STRING or NAME field, NULL for other types. */
+const char *weir_field_text(const struct weir_field *field, const void *object);
 /* Write the struct's members into the open object, or as an object with this key (a NULL object is null), and n structs
  * of this size as an array. */
 void weir_fields_json(struct weir_json *json, const struct weir_fields *fields, const void *object);

@@ -1,9 +1,12 @@
 #include "base/table.h"
 
+#include "base/fields.h"
 #include "base/grow.h"
 #include "base/terminal.h"
 #include "base/text.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +21,102 @@ struct fit {
 void weir_table_open(struct weir_table *table, const struct weir_column *columns, int n)
 {
     *table = (struct weir_table){.columns = columns, .n_columns = n};
+}
+
+/* Appends the columns of the fields, and returns their new number. */
+static int add_columns(struct weir_table *table, const struct weir_fields *fields, int n)
+{
+    for (int i = 0; i < fields->n; i++) {
+        const struct weir_field *field = &fields->fields[i];
+        if (field->type == WEIR_FIELD_GROUP)
+            n = add_columns(table, field->inner, n);
+        else if (field->column.heading && n < WEIR_TABLE_COLUMNS)
+            table->own[n++] = field->column;
+    }
+    return n;
+}
+
+void weir_table_open_fields(struct weir_table *table, const struct weir_fields *fields)
+{
+    weir_table_open(table, table->own, 0);
+    table->columns = table->own;
+    table->n_columns = add_columns(table, fields, 0);
+}
+
+static void add_number(struct weir_table *table, const struct weir_column *column, double value)
+{
+    switch (column->unit) {
+    case WEIR_UNIT_NUMBER:
+        weir_table_cell(table, "%.*f", column->decimals, value);
+        break;
+    case WEIR_UNIT_PERCENT:
+        weir_table_cell(table, "%.*f%%", column->decimals, 100 * value);
+        break;
+    case WEIR_UNIT_SECONDS:
+        weir_table_cell(table, "%.*fs", column->decimals, value);
+        break;
+    case WEIR_UNIT_TIME:
+        weir_table_cell(table, "%s", weir_time(value).text);
+        break;
+    case WEIR_UNIT_SIZE:
+        weir_table_cell(table, "%s", weir_size_short(value).text);
+        break;
+    }
+}
+
+static void add_printed(struct weir_table *table, const struct weir_column *column, const void *object)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (out)
+        column->print(out, object);
+    if (out && fclose(out) == 0)
+        weir_table_cell(table, "%s", text);
+    else
+        table->failed_ = true;
+    free(text);
+}
+
+static void add_field(struct weir_table *table, const struct weir_field *field, const void *object)
+{
+    const struct weir_column *column = &table->own[table->n_cells_ % (size_t)table->n_columns];
+    const char *text = weir_field_text(field, object);
+    double value, whole = 1;
+    if (column->whole)
+        memcpy(&whole, (const char *)object + column->whole, sizeof whole);
+    if (column->print)
+        add_printed(table, column, (const char *)object + (field->type == WEIR_FIELD_CELL ? field->offset : 0));
+    else if (!weir_field_number(field, object, &value))
+        weir_table_cell(table, "%s", text ? text : "-");
+    else if (!isfinite(value) || value < 0 || (field->flags & WEIR_FIELD_POSITIVE && value <= 0))
+        weir_table_cell(table, "-");
+    else
+        add_number(table, column, whole > 0 ? value / whole : 0);
+}
+
+void weir_table_row(struct weir_table *table, const struct weir_fields *fields, const void *object)
+{
+    for (int i = 0; i < fields->n; i++) {
+        const struct weir_field *field = &fields->fields[i];
+        if (field->type == WEIR_FIELD_GROUP)
+            weir_table_row(table, field->inner, (const char *)object + field->offset);
+        else if (field->column.heading)
+            add_field(table, field, object);
+    }
+}
+
+void weir_table_print_fields(FILE *out, const struct weir_fields *fields, const void *elements, int n, size_t size,
+                             bool (*shown)(const void *element))
+{
+    struct weir_table table;
+    weir_table_open_fields(&table, fields);
+    for (int i = 0; i < n; i++) {
+        const void *element = (const char *)elements + (size_t)i * size;
+        if (!shown || shown(element))
+            weir_table_row(&table, fields, element);
+    }
+    weir_table_print(out, &table);
 }
 
 void weir_table_cell(struct weir_table *table, const char *format, ...)
@@ -50,7 +149,7 @@ static int least_width(const struct weir_table *table, const int *natural, int p
     for (int i = 0; i < table->n_columns; i++) {
         const struct weir_column *column = &table->columns[i];
         bool shrinks = column->shrink_to > 0 && column->shrink_to < natural[i];
-        if (column->priority <= priority)
+        if (column->priority <= priority && natural[i] > 0)
             width += (shrinks ? column->shrink_to : natural[i]) + GAP;
     }
     return width;
@@ -68,7 +167,7 @@ static void choose(struct fit *fit, const struct weir_table *table, const int *n
         const struct weir_column *column = &table->columns[i];
         bool shrinks = column->shrink_to > 0 && column->shrink_to < natural[i];
         fit->widths[i] = 0;
-        if (column->priority > priority)
+        if (column->priority > priority || natural[i] == 0)
             continue;
         fit->last = i;
         fit->widths[i] = natural[i];
@@ -117,10 +216,13 @@ static void fit_width(struct fit *fit, const struct weir_table *table, FILE *out
 {
     size_t n = (size_t)table->n_columns;
     int natural[WEIR_TABLE_COLUMNS] = {0};
-    for (int i = 0; i < table->n_columns; i++)
-        natural[i] = max_of(weir_text_width(table->columns[i].heading), max_of(table->columns[i].width, 1));
     for (size_t i = 0; i < table->n_cells_; i++)
         natural[i % n] = max_of(natural[i % n], weir_text_width(table->cells_[i]));
+    for (int i = 0; i < table->n_columns; i++) {
+        const struct weir_column *column = &table->columns[i];
+        if (natural[i] > 0 || !column->optional)
+            natural[i] = max_of(natural[i], max_of(weir_text_width(column->heading), max_of(column->width, 1)));
+    }
     choose(fit, table, natural, weir_terminal_width(out));
 }
 

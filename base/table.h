@@ -22,12 +22,27 @@
 
 enum { WEIR_TABLE_COLUMNS = 32 };
 
+/* How tables for people show numbers. Unknown ones (negative, or not finite) are "-". */
+enum weir_unit {
+    WEIR_UNIT_NUMBER,
+    WEIR_UNIT_PERCENT, /* of a fraction: "12%" */
+    WEIR_UNIT_SECONDS, /* "1.234s" */
+    WEIR_UNIT_TIME,    /* seconds in the unit that fits, without decimals of its own: "12.34ms" */
+    WEIR_UNIT_SIZE,    /* bytes: "563M" */
+};
+
 struct weir_column {
-    const char *heading;
-    int priority;  /* 0: always printed; columns of the same priority are printed together */
-    int shrink_to; /* cells can be shortened to this width (0: they cannot) */
-    int width;     /* minimum width, which makes several tables or columns of one table line up */
-    bool left;     /* aligned to the left */
+    const char *heading; /* NULL: the field has no column */
+    int priority;        /* 0: always printed; columns of the same priority are printed together */
+    int shrink_to;       /* cells can be shortened to this width (0: they cannot) */
+    int width;           /* minimum width, which makes several tables or columns of one table line up */
+    bool left;           /* aligned to the left */
+    bool optional;       /* left out if all its cells are empty */
+    /* The cells of a field's column: the member in a unit, or the text that `print` writes about the struct. */
+    enum weir_unit unit;
+    int decimals;
+    size_t whole; /* offset of the double of which the member is shown as a percentage; 0 = the member is a fraction */
+    void (*print)(FILE *out, const void *object);
 };
 
 struct weir_table {
@@ -35,11 +50,21 @@ struct weir_table {
     int n_columns;
     size_t n_cells_;
     char **cells_;
-    bool failed_; /* out of memory */
+    bool failed_;                               /* out of memory */
+    struct weir_column own[WEIR_TABLE_COLUMNS]; /* of a field table; can be changed before the first row */
 };
+
+struct weir_fields;
 
 /* n: number of columns, at most WEIR_TABLE_COLUMNS. */
 void weir_table_open(struct weir_table *table, const struct weir_column *columns, int n);
+/* Opens a table with the columns of a field table (base/fields.h) and of its groups. */
+void weir_table_open_fields(struct weir_table *table, const struct weir_fields *fields);
+/* Appends a row with the cells of these columns. */
+void weir_table_row(struct weir_table *table, const struct weir_fields *fields, const void *object);
+/* Prints an array of n structs of this size as such a table. shown: NULL, or selects the rows. */
+void weir_table_print_fields(FILE *out, const struct weir_fields *fields, const void *elements, int n, size_t size,
+                             bool (*shown)(const void *element));
 /* Appends the next cell of the current row. Cells of columns that are left out are also required. */
 void weir_table_cell(struct weir_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Returns whether weir_table_print will print the column. */

@@ -235,15 +235,23 @@ FILE *weir_wrap_open(struct weir_wrap *wrap, FILE *out, int hang, const char *se
     return wrap->text_ ? wrap->text_ : out;
 }
 
+char *weir_wrap_take(struct weir_wrap *wrap)
+{
+    if (wrap->text_ && fclose(wrap->text_) != 0) {
+        free(wrap->buffer_);
+        return NULL;
+    }
+    return wrap->buffer_;
+}
+
 void weir_wrap_close(struct weir_wrap *wrap)
 {
     FILE *out = wrap->out_;
     bool whole = wrap->one_line && known_width(out) == 0;
     const struct layout layout = {out, whole ? WEIR_TERMINAL_WIDTH_WIDE : weir_terminal_width(out), wrap->hang_,
                                   wrap->separator_, wrap->highlight && weir_terminal_has_colour(out)};
-    if (wrap->text_)
-        fclose(wrap->text_);
-    if (wrap->buffer_) /* without memory, the part that fits */
-        print_text(&layout, wrap->buffer_);
-    free(wrap->buffer_);
+    char *text = weir_wrap_take(wrap);
+    if (text)
+        print_text(&layout, text);
+    free(text);
 }

@@ -66,5 +66,7 @@ struct weir_wrap {
 
 FILE *weir_wrap_open(struct weir_wrap *wrap, FILE *out, int hang, const char *separator);
 void weir_wrap_close(struct weir_wrap *wrap);
+/* Closes it without printing, and returns the text, which the caller frees; NULL without memory. */
+char *weir_wrap_take(struct weir_wrap *wrap);
 
 #endif

@@ -146,6 +146,20 @@ struct weir_size_text weir_size_short(double bytes)
     return size_text(bytes, units);
 }
 
+struct weir_time_text weir_time(double seconds)
+{
+    struct weir_time_text time;
+    if (seconds < 1e-6)
+        snprintf(time.text, sizeof time.text, "%.0fns", seconds * 1e9);
+    else if (seconds < 1e-3)
+        snprintf(time.text, sizeof time.text, "%.1fus", seconds * 1e6);
+    else if (seconds < 1)
+        snprintf(time.text, sizeof time.text, "%.2fms", seconds * 1e3);
+    else
+        snprintf(time.text, sizeof time.text, "%.2fs", seconds);
+    return time;
+}
+
 void weir_text_csv(FILE *out, const char *text)
 {
     fputc('"', out);

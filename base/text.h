@@ -33,6 +33,12 @@ struct weir_size_text {
 struct weir_size_text weir_size(double bytes);
 struct weir_size_text weir_size_short(double bytes);
 
+/* Formats seconds as one word, such as "12.30us", so that awk and sort can split a table into columns. */
+struct weir_time_text {
+    char text[24];
+};
+struct weir_time_text weir_time(double seconds);
+
 /* Writes the string as a quoted cell of a CSV table, followed by a comma. */
 void weir_text_csv(FILE *out, const char *text);
 

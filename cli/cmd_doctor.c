@@ -1,5 +1,6 @@
 #include "analyze/live/http_server.h"
-#include "base/terminal.h"
+#include "base/document.h"
+#include "base/field_rows.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/devices.h"
@@ -118,9 +119,28 @@ enum { N_REGISTRIES = sizeof registries / sizeof *registries };
 /* Indent of the lines that continue a row: the start of its text. */
 enum { MACHINE_INDENT = 17, FOUND_INDENT = 22 };
 
-static void print_line(FILE *out, const char *name, bool present, const char *text)
+struct line {
+    const char *name;
+    bool present;
+    const char *text, *why_not; /* NULL = none */
+};
+
+#define S struct line
+static const struct weir_field line[] = {
+    PLAIN("name", name),
+    PLAIN("present", present),
+    PLAIN("text", text),
+    PLAIN("why_not", why_not),
+};
+static WEIR_FIELDS(line_fields, line);
+#undef S
+
+static void add_line(struct weir_document *document, const char *name, const char *text, const char *why_not)
 {
-    fprintf(out, "  %-14s %-3s  %s\n", name, present ? "yes" : "no", text);
+    const struct line to = {name, !why_not, text, why_not};
+    weir_document_object(document, NULL, &line_fields, &to);
+    fprintf(weir_document_text(document, NULL, FOUND_INDENT), "  %-14s %-3s  %s\n", name, why_not ? "no" : "yes",
+            why_not ? why_not : text);
 }
 
 /* Gets row i. *why_not is NULL if the row is usable on this machine. Otherwise it points into err or the table. */
@@ -135,13 +155,29 @@ static bool registry_row(const struct registry *registry, int i, const char **na
     return true;
 }
 
-static void print_registry(FILE *out, const struct registry *registry)
+static void add_registry(struct weir_document *document, const struct registry *registry)
 {
     const char *name, *summary, *why_not;
     struct weir_err err;
-    fprintf(out, "\n%s\n", registry->title);
+    fprintf(weir_document_text(document, NULL, 0), "\n%s\n", registry->title);
+    weir_document_begin(document, registry->key, '[');
     for (int i = 0; registry_row(registry, i, &name, &summary, &why_not, &err); i++)
-        print_line(out, name, !why_not, why_not ? why_not : summary);
+        add_line(document, name, summary, why_not);
+    weir_document_end(document, ']');
+}
+
+static void add_findings(struct weir_document *document, const struct findings *findings)
+{
+    fputs("\nLibraries and devices\n", weir_document_text(document, NULL, 0));
+    weir_document_begin(document, "found", '[');
+    for (int i = 0; i < findings->n; i++) {
+        const struct weir_device *device = &findings->at[i].device;
+        add_line(document, findings->at[i].name, device->present ? device->text : NULL,
+                 device->present ? NULL : device->text);
+    }
+    weir_document_end(document, ']');
+    weir_document_table(document, "gpus", &weir_gpu_fields, findings->gpu.gpus, findings->gpu.n,
+                        sizeof *findings->gpu.gpus, NULL);
 }
 
 static void print_memory(FILE *out, const struct weir_sysinfo *info)
@@ -167,12 +203,9 @@ static void print_cores(FILE *out, const struct weir_cores *cores)
 
 static void print_machine(FILE *out, const struct weir_sysinfo *info)
 {
-    char libc[32], filesystem[64];
-    weir_libc(libc, sizeof libc);
+    char filesystem[64];
     weir_filesystem_of(".", filesystem, sizeof filesystem);
-    fprintf(out, "weir %s (%s), %s, %s\n\nMachine\n", weir_version(), weir_git_describe(), weir_compiler(), libc);
-    fprintf(out, "  %-14s %s\n", "CPU", info->cpu_model);
-    fprintf(out, "  %-14s %s\n", "ISA", info->isa);
+    fprintf(out, "\nMachine\n  %-14s %s\n  %-14s %s\n", "CPU", info->cpu_model, "ISA", info->isa);
     print_cores(out, &info->cores);
     print_memory(out, info);
     fprintf(out, "  %-14s %s, %s\n", "system", info->os, info->kernel);
@@ -184,67 +217,40 @@ static void print_machine(FILE *out, const struct weir_sysinfo *info)
         fprintf(out, "  %-14s clock_gettime, because the TSC is not invariant\n", "clock");
 }
 
-static void print_text(const struct weir_sysinfo *info, const struct findings *findings)
-{
-    struct weir_wrap wrap;
-    FILE *out = weir_wrap_open(&wrap, stdout, MACHINE_INDENT, NULL);
-    print_machine(out, info);
-    weir_wrap_close(&wrap);
-    out = weir_wrap_open(&wrap, stdout, FOUND_INDENT, NULL);
-    fprintf(out, "\nLibraries and devices\n");
-    for (int i = 0; i < findings->n; i++)
-        print_line(out, findings->at[i].name, findings->at[i].device.present, findings->at[i].device.text);
-    for (int i = 0; i < N_REGISTRIES; i++)
-        print_registry(out, &registries[i]);
-    weir_wrap_close(&wrap);
-}
-
-static void json_row(struct weir_json *json, const char *name, const char *text, const char *why_not)
-{
-    weir_json_object(json, NULL);
-    weir_json_text(json, "name", name);
-    weir_json_bool(json, "present", !why_not);
-    weir_json_text(json, "text", text);
-    weir_json_text(json, "why_not", why_not);
-    weir_json_end(json, '}');
-}
-
-static void json_registry(struct weir_json *json, const struct registry *registry)
-{
-    const char *name, *summary, *why_not;
-    struct weir_err err;
-    weir_json_array(json, registry->key);
-    for (int i = 0; registry_row(registry, i, &name, &summary, &why_not, &err); i++)
-        json_row(json, name, summary, why_not);
-    weir_json_end(json, ']');
-}
-
-static void print_json(const struct weir_sysinfo *info, const struct findings *findings)
-{
-    struct weir_json json;
+struct build {
+    const char *version, *git_describe, *compiler;
     char libc[32];
-    weir_libc(libc, sizeof libc);
-    weir_cli_json_open(&json, stdout);
-    weir_json_text(&json, "version", weir_version());
-    weir_json_text(&json, "git_describe", weir_git_describe());
-    weir_json_text(&json, "compiler", weir_compiler());
-    weir_json_text(&json, "libc", libc);
-    weir_fields_object(&json, "machine", &weir_sysinfo_fields, info);
-    weir_json_object(&json, "clock");
-    weir_json_text(&json, "source", weir_clock.tsc ? "tsc" : "clock_gettime");
-    weir_json_double(&json, "calibration_error_ppm", weir_clock.error_ppm);
-    weir_json_end(&json, '}');
-    weir_json_array(&json, "found");
-    for (int i = 0; i < findings->n; i++) {
-        const struct weir_device *device = &findings->at[i].device;
-        json_row(&json, findings->at[i].name, device->present ? device->text : NULL,
-                 device->present ? NULL : device->text);
-    }
-    weir_json_end(&json, ']');
-    weir_fields_array(&json, "gpus", &weir_gpu_fields, findings->gpu.gpus, findings->gpu.n, sizeof *findings->gpu.gpus);
+    struct weir_sysinfo machine;
+    const char *clock;
+    double clock_error_ppm;
+};
+
+#define S struct build
+static const struct weir_field clock_rows[] = {
+    PLAIN("source", clock),
+    PLAIN("calibration_error_ppm", clock_error_ppm),
+};
+static WEIR_FIELDS(clock_fields, clock_rows);
+static const struct weir_field build[] = {
+    PLAIN("version", version),
+    PLAIN("git_describe", git_describe),
+    PLAIN("compiler", compiler),
+    PLAIN("libc", libc),
+    MEMBER("machine", weir_sysinfo_fields, machine),
+    OBJECT("clock", clock_fields),
+};
+static WEIR_FIELDS(build_fields, build);
+#undef S
+
+static void describe(struct weir_document *document, const struct build *of, const struct findings *findings)
+{
+    weir_document_members(document, &build_fields, of);
+    FILE *text = weir_document_text(document, NULL, MACHINE_INDENT);
+    fprintf(text, "weir %s (%s), %s, %s\n", of->version, of->git_describe, of->compiler, of->libc);
+    print_machine(text, &of->machine);
+    add_findings(document, findings);
     for (int i = 0; i < N_REGISTRIES; i++)
-        json_registry(&json, &registries[i]);
-    weir_cli_json_close(&json);
+        add_registry(document, &registries[i]);
 }
 
 static int doctor(const struct weir_command *command, int argc, char **argv)
@@ -254,15 +260,17 @@ static int doctor(const struct weir_command *command, int argc, char **argv)
     enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, NULL, &n_args);
     if (parse != WEIR_PARSE_RUN)
         return weir_parse_status(parse);
-    struct weir_sysinfo info;
     static struct findings findings;
+    struct weir_document document;
     weir_clock_init();
-    weir_sysinfo_read(&info);
+    struct build of = {weir_version(), weir_git_describe(), weir_compiler(), .clock_error_ppm = weir_clock.error_ppm};
+    of.clock = weir_clock.tsc ? "tsc" : "clock_gettime";
+    weir_libc(of.libc, sizeof of.libc);
+    weir_sysinfo_read(&of.machine);
     look(&findings);
-    if (options.json)
-        print_json(&info, &findings);
-    else
-        print_text(&info, &findings);
+    weir_document_open(&document, options.json ? &weir_json_writer : &weir_terminal_writer, stdout);
+    describe(&document, &of, &findings);
+    weir_document_close(&document);
     return 0;
 }
 

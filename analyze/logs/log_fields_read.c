@@ -194,6 +194,7 @@ static void read_field(struct weir_log_at *at, const json_t *object, const struc
     case WEIR_FIELD_STRING:
     case WEIR_FIELD_DERIVED:
     case WEIR_FIELD_WRITTEN:
+    case WEIR_FIELD_CELL:
         break; /* not read */
     case WEIR_FIELD_OBJECT:
     case WEIR_FIELD_GROUP:
@@ -208,5 +209,6 @@ static void read_field(struct weir_log_at *at, const json_t *object, const struc
 void weir_log_fields(struct weir_log_at *at, const json_t *object, const struct weir_fields *fields, void *to)
 {
     for (int i = 0; i < fields->n; i++)
-        read_field(at, object, &fields->fields[i], to);
+        if (!weir_field_is_column(&fields->fields[i]))
+            read_field(at, object, &fields->fields[i], to);
 }

@@ -5,10 +5,6 @@
 
 #include "base/fields.h"
 
-/* Version of the objects that --json prints: the schema of all commands. Incremented when a member is removed or
- * changes its meaning, but not for new members. */
-enum { WEIR_JSON_SCHEMA = 1 };
-
 extern const struct weir_fields weir_start_fields;    /* for struct weir_start_line */
 extern const struct weir_fields weir_epoch_fields;    /* for struct weir_epoch_line */
 extern const struct weir_fields weir_measured_fields; /* for struct weir_measured_line */

@@ -76,45 +76,11 @@ void weir_report_free(struct weir_report *report)
 
 enum { KIND = 1 };
 
-static const struct weir_column columns[] = {
-    {"stage", .left = true, .width = 22, .shrink_to = 23},
-    {"kind", .priority = 5, .left = true},
-    {"calls", .priority = 1},
-    {.heading = "total"},
-    {"mean", .priority = 1},
-    {"p50", .priority = 7},
-    {"p90", .priority = 8},
-    {"p99", .priority = 3},
-    {"max", .priority = 6},
-    {"CPU/wall", .priority = 4},
-    {.heading = "share"},
-};
-
-/* sides: append the side to names that several rows can have, because the table has no column "kind". */
-static void add_row(struct weir_table *table, const struct weir_report_row *row, bool sides)
+static void print_name(FILE *out, const void *row)
 {
-    char time[24], name[WEIR_REPORT_NAME];
-    bool worker = row->side == WEIR_SIDE_WORKER;
+    char name[WEIR_REPORT_NAME];
     weir_report_row_name(row, name);
-    weir_table_cell(table, "%s", sides ? name : row->name);
-    weir_table_cell(table, "%s%s%s", worker ? "" : weir_report_side_name(row->side), worker ? "" : "-",
-                    weir_stage_kind_name(row->kind));
-    weir_table_cell(table, "%" PRIu64, row->count);
-    weir_table_cell(table, "%.3fs", row->total_s);
-    weir_table_cell(table, "%s", weir_report_time(time, row->mean_s));
-    weir_table_cell(table, "%s", weir_report_time(time, row->p50_s));
-    weir_table_cell(table, "%s", weir_report_time(time, row->p90_s));
-    weir_table_cell(table, "%s", weir_report_time(time, row->p99_s));
-    weir_table_cell(table, "%s", weir_report_time(time, row->max_s));
-    /* A zone around other zones has CPU time of its own, next to a total that contains theirs. */
-    if (row->cpu_over_wall >= 0 && row->kind != WEIR_KIND_INCLUSIVE)
-        weir_table_cell(table, "%.2f", row->cpu_over_wall);
-    else
-        weir_table_cell(table, "-");
-    if (row->share >= 0)
-        weir_table_cell(table, "%.1f%%", 100 * row->share);
-    else
-        weir_table_cell(table, "-");
+    fputs(name, out);
 }
 
 /* Returns the time that a row without a share is compared with. */
@@ -139,16 +105,18 @@ static bool is_small(const struct weir_report *report, const struct weir_report_
     return row->total_s < SMALL * side_wall_s(report, row->side);
 }
 
-/* small: number of small rows; a single one is shown. */
+/* small: number of small rows; a single one is shown. sides: append the side to names that several rows can have,
+ * because the table has no column "kind". */
 static void add_rows(struct weir_table *table, const struct weir_report *report, int small,
                      const struct weir_report_row *further, int n_further, bool sides)
 {
-    weir_table_open(table, columns, sizeof columns / sizeof *columns);
+    weir_table_open_fields(table, &weir_row_fields);
+    table->own[0].print = sides ? print_name : NULL;
     for (int i = 0; i < report->n_rows; i++)
         if (report->rows[i].count > 0 && (small == 1 || !is_small(report, &report->rows[i])))
-            add_row(table, &report->rows[i], sides);
+            weir_table_row(table, &weir_row_fields, &report->rows[i]);
     for (int i = 0; i < n_further; i++)
-        add_row(table, &further[i], sides);
+        weir_table_row(table, &weir_row_fields, &further[i]);
 }
 
 void weir_report_stages_print(FILE *out, const struct weir_report *report, const struct weir_report_row *further,

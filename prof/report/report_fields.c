@@ -12,54 +12,75 @@ static const char *side_name(int side)
     return weir_report_side_name((enum weir_report_side)side);
 }
 
+/* The kind, after the side unless that is the workers'. */
+static void print_kind(FILE *out, const void *object)
+{
+    const struct weir_report_row *row = object;
+    bool worker = row->side == WEIR_SIDE_WORKER;
+    fprintf(out, "%s%s%s", worker ? "" : side_name((int)row->side), worker ? "" : "-", kind_name((int)row->kind));
+}
+
+/* A zone around other zones has CPU time of its own, next to a total that contains theirs. */
+static void print_cpu_over_wall(FILE *out, const void *object)
+{
+    const struct weir_report_row *row = object;
+    if (row->cpu_over_wall >= 0 && row->kind != WEIR_KIND_INCLUSIVE)
+        fprintf(out, "%.2f", row->cpu_over_wall);
+    else
+        putc('-', out);
+}
+
 #define S struct weir_report_row
 static const struct weir_field row[] = {
-    PLAIN("name", name),
+    PLAIN("name", name, COLUMN("stage", .left = true, .width = 22, .shrink_to = 23)),
     {.key = "kind",
      .type = WEIR_FIELD_NAME,
      .flags = WEIR_FIELD_STRICT,
      WEIR_FIELD_AT(S, kind),
      .name = kind_name,
-     .names = WEIR_KIND_LOOP + 1},
+     .names = WEIR_KIND_LOOP + 1,
+     COLUMN("kind", .priority = 5, .left = true, .print = print_kind)},
     {.key = "side", .type = WEIR_FIELD_NAME, WEIR_FIELD_AT(S, side), .name = side_name, .names = WEIR_SIDES},
-    PLAIN("count", count),
-    PLAIN("total_s", total_s),
+    PLAIN("count", count, COLUMN("calls", .priority = 1)),
+    PLAIN("total_s", total_s, SECONDS("total", 3)),
     PLAIN("self_s", self_s),
-    PLAIN("mean_s", mean_s),
+    PLAIN("mean_s", mean_s, TIME("mean", .priority = 1)),
     PLAIN("min_s", min_s),
-    PLAIN("p50_s", p50_s),
-    PLAIN("p90_s", p90_s),
-    PLAIN("p99_s", p99_s),
-    PLAIN("max_s", max_s),
+    PLAIN("p50_s", p50_s, TIME("p50", .priority = 7)),
+    PLAIN("p90_s", p90_s, TIME("p90", .priority = 8)),
+    PLAIN("p99_s", p99_s, TIME("p99", .priority = 3)),
+    PLAIN("max_s", max_s, TIME("max", .priority = 6)),
     KNOWN("cpu_s", cpu_s),
     KNOWN("preempted_s", preempted_s),
-    KNOWN("cpu_over_wall", cpu_over_wall),
-    KNOWN("share", share),
+    KNOWN("cpu_over_wall", cpu_over_wall, COLUMN("CPU/wall", .priority = 4, .print = print_cpu_over_wall)),
+    KNOWN("share", share, PERCENT("share", 1)),
 };
 WEIR_FIELDS(weir_row_fields, row);
 #undef S
 
-#define S struct weir_report_worker
+#define S             struct weir_report_worker
+#define PART(text, p) PERCENT(text, 1, .priority = (p), .whole = offsetof(S, wall_s))
 static const struct weir_field thread[] = {
-    PLAIN("name", name),
-    PLAIN("wall_s", wall_s),
-    PLAIN("work_s", work_s),
-    PLAIN("wait_s", wait_s),
-    {.key = "unattributed_s", .type = WEIR_FIELD_DOUBLE, WEIR_FIELD_AT(S, unattributed_s), .older = "other_s"},
-    PLAIN("cpu_s", cpu_s),
+    PLAIN("name", name, COLUMN("worker", .left = true)),
+    PLAIN("wall_s", wall_s, SECONDS("wall", 2)),
+    PLAIN(NULL, work_s, PART("work", 0)),
+    PLAIN("work_s", work_s, SECONDS("work_s", 2, .priority = 4)),
+    PLAIN(NULL, wait_s, PART("waits", 0)),
+    PLAIN("wait_s", wait_s, SECONDS("wait_s", 2, .priority = 4)),
+    PLAIN(NULL, unattributed_s, PART("unattributed", 3)),
+    PLAIN("unattributed_s", unattributed_s, .older = "other_s", SECONDS("unattributed_s", 2, .priority = 6)),
+    PLAIN("cpu_s", cpu_s, SECONDS("CPU", 2, .priority = 5)),
+    PLAIN(NULL, cpu_s, PART("on-CPU", 1)),
     KNOWN("work_cpu_s", work_cpu_s),
     KNOWN("wait_cpu_s", wait_cpu_s),
-    {.key = "unattributed_cpu_s",
-     .type = WEIR_FIELD_DOUBLE,
-     .flags = WEIR_FIELD_KNOWN,
-     WEIR_FIELD_AT(S, unattributed_cpu_s),
-     .older = "other_cpu_s"},
-    KNOWN("throttled_s", throttled_s),
-    KNOWN("core_wait_s", core_wait_s),
-    KNOWN("blocked_s", blocked_s),
-    KNOWN("steal_s", steal_s),
+    KNOWN("unattributed_cpu_s", unattributed_cpu_s, .older = "other_cpu_s"),
+    KNOWN("throttled_s", throttled_s, PART("throttled", 1)),
+    KNOWN("core_wait_s", core_wait_s, PART("core-wait", 0)),
+    KNOWN("blocked_s", blocked_s, PART("blocked", 1)),
+    KNOWN("steal_s", steal_s, PART("steal", 2)),
 };
-static WEIR_FIELDS(thread_fields, thread);
+WEIR_FIELDS(weir_thread_fields, thread);
+#undef PART
 #undef S
 
 #define S struct weir_report_machine
@@ -98,10 +119,10 @@ static const struct weir_field prof[] = {
      .flags = WEIR_FIELD_OWNED,
      .offset = offsetof(S, workers),
      .size = sizeof(struct weir_report_worker),
-     .inner = &thread_fields,
+     .inner = &weir_thread_fields,
      .count = offsetof(S, n_workers),
      .max = WEIR_REPORT_WORKERS_MAX},
-    MEMBER_IF("consumer", thread_fields, consumer, name),
+    MEMBER_IF("consumer", weir_thread_fields, consumer, name),
     MEMBER_IF("machine", machine_fields, machine, used),
 };
 WEIR_FIELDS(weir_prof_fields, prof);

@@ -9,9 +9,10 @@
 /* Limit for a log line; more threads are an error. */
 enum { WEIR_REPORT_WORKERS_MAX = 1024 };
 
-extern const struct weir_fields weir_row_fields;  /* fields of struct weir_report_row */
-extern const struct weir_fields weir_prof_fields; /* struct weir_report: "stages", "workers", "consumer", "machine" */
-extern const struct weir_fields weir_cost_fields; /* struct weir_report: "profiler" */
+extern const struct weir_fields weir_row_fields;    /* fields of struct weir_report_row */
+extern const struct weir_fields weir_thread_fields; /* struct weir_report_worker */
+extern const struct weir_fields weir_prof_fields;   /* struct weir_report: "stages", "workers", "consumer", "machine" */
+extern const struct weir_fields weir_cost_fields;   /* struct weir_report: "profiler" */
 
 /* Fills the report's workers and consumer from the snapshot's threads. Returns 0 or -ENOMEM. */
 int weir_report_fill_threads(struct weir_report *report, const struct weir_snapshot *snapshot);

@@ -58,16 +58,8 @@ void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_i
         row->preempted_s = (double)stats->preempted_ns / 1e9;
 }
 
-/* Formats a time as one word, so that awk and sort can split the table into columns. */
 const char *weir_report_time(char text[24], double seconds)
 {
-    if (seconds < 1e-6)
-        snprintf(text, 24, "%.0fns", seconds * 1e9);
-    else if (seconds < 1e-3)
-        snprintf(text, 24, "%.1fus", seconds * 1e6);
-    else if (seconds < 1)
-        snprintf(text, 24, "%.2fms", seconds * 1e3);
-    else
-        snprintf(text, 24, "%.2fs", seconds);
-    return text;
+    struct weir_time_text time = weir_time(seconds);
+    return memcpy(text, time.text, sizeof time.text);
 }

@@ -100,55 +100,6 @@ int weir_report_fill_threads(struct weir_report *report, const struct weir_snaps
 
 enum { WORKERS_SHOWN = 16 }; /* unless --wide asks for all */
 
-static const struct weir_column columns[] = {
-    {"worker", .left = true},
-    {.heading = "wall"},
-    {.heading = "work"},
-    {"work_s", .priority = 4},
-    {.heading = "waits"},
-    {"wait_s", .priority = 4},
-    {"unattributed", .priority = 3},
-    {"unattributed_s", .priority = 6},
-    {"CPU", .priority = 5},
-    {"on-CPU", .priority = 1},
-    {"throttled", .priority = 1},
-    {.heading = "core-wait"},
-    {"blocked", .priority = 1},
-    {"steal", .priority = 2},
-};
-
-static void add_seconds(struct weir_table *table, double seconds)
-{
-    weir_table_cell(table, "%.2fs", seconds);
-}
-
-/* Adds a percentage of the wall time, or "-" if it is unknown. */
-static void add_share(struct weir_table *table, double part_s, const struct weir_report_worker *worker)
-{
-    if (part_s < 0)
-        weir_table_cell(table, "-");
-    else
-        weir_table_cell(table, "%.1f%%", worker->wall_s > 0 ? 100 * part_s / worker->wall_s : 0);
-}
-
-static void add_worker(struct weir_table *table, const struct weir_report_worker *w)
-{
-    weir_table_cell(table, "%s", w->name);
-    add_seconds(table, w->wall_s);
-    add_share(table, w->work_s, w);
-    add_seconds(table, w->work_s);
-    add_share(table, w->wait_s, w);
-    add_seconds(table, w->wait_s);
-    add_share(table, w->unattributed_s, w);
-    add_seconds(table, w->unattributed_s);
-    add_seconds(table, w->cpu_s);
-    add_share(table, w->cpu_s, w);
-    add_share(table, w->throttled_s, w);
-    add_share(table, w->core_wait_s, w);
-    add_share(table, w->blocked_s, w);
-    add_share(table, w->steal_s, w);
-}
-
 /* Explains spans that add up to more than the workers' time: spans of samples that workers process concurrently
  * overlap. Without this line, the total would look like an error. */
 static void print_overlap(FILE *out, const struct weir_report *report)
@@ -189,12 +140,12 @@ void weir_report_threads_print(FILE *out, const struct weir_report *report)
     if (report->n_workers == 0)
         return;
     print_overlap(out, report);
-    weir_table_open(&table, columns, sizeof columns / sizeof *columns);
+    weir_table_open_fields(&table, &weir_thread_fields);
     for (int i = 0; i < report->n_workers; i++)
         if (!folds || work_rank(report, i) < WORKERS_SHOWN)
-            add_worker(&table, &report->workers[i]);
+            weir_table_row(&table, &weir_thread_fields, &report->workers[i]);
     if (report->consumer.name[0])
-        add_worker(&table, &report->consumer);
+        weir_table_row(&table, &weir_thread_fields, &report->consumer);
     weir_table_print(out, &table);
     if (folds)
         fprintf(out, "%d more workers, which worked less: --wide\n", report->n_workers - WORKERS_SHOWN);

@@ -1,0 +1,168 @@
+#include "base/document.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- for people ---- */
+
+static void terminal_text(struct weir_document *document, const char *key, struct weir_wrap *text)
+{
+    (void)document;
+    (void)key;
+    weir_wrap_close(text);
+}
+
+static bool has_columns(const struct weir_fields *fields)
+{
+    for (int i = 0; i < fields->n; i++)
+        if (fields->fields[i].column.heading ||
+            (fields->fields[i].type == WEIR_FIELD_GROUP && has_columns(fields->fields[i].inner)))
+            return true;
+    return false;
+}
+
+static void terminal_table(struct weir_document *document, const char *key, const struct weir_fields *fields,
+                           const void *elements, int n, size_t size, bool (*shown)(const void *element))
+{
+    (void)key;
+    if (has_columns(fields))
+        weir_table_print_fields(document->out, fields, elements, n, size, shown);
+}
+
+const struct weir_document_writer weir_terminal_writer = {.text = terminal_text, .table = terminal_table};
+
+/* ---- JSON ---- */
+
+static void json_open(struct weir_document *document)
+{
+    document->json = &document->own_;
+    weir_json_open(document->json, document->out, true);
+    weir_json_object(document->json, NULL);
+    weir_json_int(document->json, "schema", WEIR_JSON_SCHEMA);
+}
+
+static void json_close(struct weir_document *document)
+{
+    weir_json_end(document->json, '}');
+    weir_json_close(document->json);
+}
+
+static void json_text(struct weir_document *document, const char *key, struct weir_wrap *wrap)
+{
+    char *text = weir_wrap_take(wrap);
+    size_t length = text ? strlen(text) : 0;
+    if (length > 0 && text[length - 1] == '\n')
+        text[length - 1] = '\0';
+    if (key)
+        weir_json_text(document->json, key, text);
+    free(text);
+}
+
+static void json_begin(struct weir_document *document, const char *key, char bracket)
+{
+    if (bracket == '{')
+        weir_json_object(document->json, key);
+    else
+        weir_json_array(document->json, key);
+}
+
+static void json_end(struct weir_document *document, char bracket)
+{
+    weir_json_end(document->json, bracket);
+}
+
+static void json_object(struct weir_document *document, const char *key, const struct weir_fields *fields,
+                        const void *object)
+{
+    weir_fields_object(document->json, key, fields, object);
+}
+
+static void json_members(struct weir_document *document, const struct weir_fields *fields, const void *object)
+{
+    weir_fields_json(document->json, fields, object);
+}
+
+static void json_table(struct weir_document *document, const char *key, const struct weir_fields *fields,
+                       const void *elements, int n, size_t size, bool (*shown)(const void *element))
+{
+    (void)shown;
+    if (key)
+        weir_fields_array(document->json, key, fields, elements, n, size);
+}
+
+const struct weir_document_writer weir_json_writer = {json_open, json_close,  json_text,    json_begin,
+                                                      json_end,  json_object, json_members, json_table};
+
+/* ---- documents ---- */
+
+static void flush(struct weir_document *document)
+{
+    if (document->has_text_)
+        document->writer->text(document, document->key_, &document->text);
+    document->has_text_ = false;
+}
+
+void weir_document_open(struct weir_document *document, const struct weir_document_writer *writer, FILE *out)
+{
+    *document = (struct weir_document){.writer = writer, .out = out};
+    if (writer->open)
+        writer->open(document);
+}
+
+void weir_document_close(struct weir_document *document)
+{
+    flush(document);
+    if (document->writer->close)
+        document->writer->close(document);
+}
+
+FILE *weir_document_text(struct weir_document *document, const char *key, int hang)
+{
+    flush(document);
+    document->has_text_ = true;
+    document->key_ = key;
+    return weir_wrap_open(&document->text, document->out, hang, NULL);
+}
+
+FILE *weir_document_stream(struct weir_document *document)
+{
+    flush(document);
+    return document->json ? NULL : document->out;
+}
+
+void weir_document_begin(struct weir_document *document, const char *key, char bracket)
+{
+    flush(document);
+    if (document->writer->begin)
+        document->writer->begin(document, key, bracket);
+}
+
+void weir_document_end(struct weir_document *document, char bracket)
+{
+    flush(document);
+    if (document->writer->end)
+        document->writer->end(document, bracket);
+}
+
+void weir_document_object(struct weir_document *document, const char *key, const struct weir_fields *fields,
+                          const void *object)
+{
+    flush(document);
+    if (document->writer->object)
+        document->writer->object(document, key, fields, object);
+}
+
+void weir_document_members(struct weir_document *document, const struct weir_fields *fields, const void *object)
+{
+    flush(document);
+    if (document->writer->members)
+        document->writer->members(document, fields, object);
+}
+
+void weir_document_table(struct weir_document *document, const char *key, const struct weir_fields *fields,
+                         const void *elements, int n, size_t size, bool (*shown)(const void *element))
+{
+    flush(document);
+    if (document->writer->table)
+        document->writer->table(document, key, fields, elements, n, size, shown);
+}
