@@ -348,18 +348,6 @@ Test(log_read, older_names_of_unattributed_time)
     release_report(report);
 }
 
-Test(log_read, run_line_is_summed_up)
-{
-    struct report_output output = report_text(RUN_LINE, NULL);
-    cr_assert_str_eq(output.out, "run: weir 0.1.0, git abc (machine, versions and config: --wide)\n");
-    report_release(output);
-    output = report_text(RUN_LINE, "--wide");
-    cr_assert_eq(output.status, 0, "%s", output.err);
-    cr_assert_str_eq(output.out, "run: weir 0.1.0, git abc\nmachine: cpu Xeon ?[31m, cores 8\nversions: hdf5 1.10.8\n"
-                                 "config: batch_size 8, on_error -, rate 0.25, drop_last true\n");
-    report_release(output);
-}
-
 Test(log_read, json_output_holds_everything)
 {
     char *log = NULL;
@@ -415,39 +403,6 @@ Test(log_read, a_last_line_cut_off_is_announced_and_the_rest_shown)
     free(log);
 }
 
-Test(log_read, broken_lines_are_named_and_nothing_is_printed)
-{
-    static const struct {
-        const char *text, *said;
-    } cases[] = {
-        {RUN_LINE "{\"type\":\"epoch\",\"epo\n" RUN_LINE, "line 2 is invalid JSON"},
-        {RUN_LINE "\n\xff\xfe\n", "line 3 is invalid JSON"},
-        {RUN_LINE "[1]\n", "line 2 is not a record"},
-        {RUN_LINE "{\"epoch\":1}\n", "line 2 is not a record"},
-        {RUN_LINE "{\"type\":\"epoch\",\"epoch\":\"three\"}\n", "line 2: \"epoch\" is not an integer"},
-        {RUN_LINE "{\"type\":\"epoch\",\"epoch\":99999999999}\n", "line 2: \"epoch\" is not an integer"},
-        {RUN_LINE "{\"type\":\"epoch\",\"total_s\":1e300}\n", "line 2: \"total_s\" is not a number, or is too large"},
-        {RUN_LINE "{\"type\":\"epoch\",\"peak_rss_bytes\":-1}\n", "\"peak_rss_bytes\" is not an integer"},
-        {RUN_LINE "{\"type\":\"epoch\",\"interrupted\":1}\n", "\"interrupted\" is neither true nor false"},
-        {RUN_LINE "{\"type\":\"stages\",\"stages\":7}\n", "\"stages\" is not a list"},
-        {RUN_LINE "{\"type\":\"stages\",\"stages\":[7]}\n", "\"stages\" contains an element that is not an object"},
-        {RUN_LINE "{\"type\":\"stages\",\"stages\":[{\"kind\":\"work\"}]}\n", "\"name\" is missing"},
-        {RUN_LINE "{\"type\":\"stages\",\"stages\":[{\"name\":\"a\",\"kind\":\"x\",\"side\":\"worker\"}]}\n",
-         "\"kind\" is not one of"},
-        {RUN_LINE "{\"type\":\"epoch\",\"epoch\":1,\"epoch\":2}\n", "line 2 is invalid JSON: duplicate object key"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        for (int json = 0; json < 2; json++) {
-            struct report_output output = report_text(cases[i].text, json ? "--json" : NULL);
-            cr_assert_eq(output.status, 1, "%s", cases[i].text);
-            cr_assert_not_null(strstr(output.err, cases[i].said), "case %zu: %s", i, output.err);
-            cr_assert_eq(strchr(output.err, '\n'), output.err + strlen(output.err) - 1, "one line: %s", output.err);
-            cr_assert_str_empty(output.out);
-            report_release(output);
-        }
-    }
-}
-
 Test(log_read, too_many_rows_are_refused)
 {
     char *log = NULL;
@@ -463,27 +418,6 @@ Test(log_read, too_many_rows_are_refused)
     cr_assert_not_null(strstr(output.err, "\"stages\" is not a list, or is too long"), "%s", output.err);
     report_release(output);
     free(log);
-}
-
-Test(log_read, numbers_of_no_sensible_size_are_refused)
-{
-    static const char *const members[] = {"\"queue\":{\"slots\":2147483647}", "\"setup\":{\"workers\":2147483647}",
-                                          "\"setup\":{\"slots\":-1}", "\"setup\":{\"batch_size\":1048577}"};
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        char line[128];
-        snprintf(line, sizeof line, "{\"type\":\"stages\",\"stages\":[],%s}\n", members[i]);
-        struct report_output output = report_text(line, NULL);
-        cr_assert_eq(output.status, 1, "%s: %s", members[i], output.out);
-        report_release(output);
-    }
-}
-
-Test(log_read, a_log_that_was_appended_to_holds_several_runs)
-{
-    struct report_output output = report_text(RUN_LINE RUN_LINE, NULL);
-    cr_assert_eq(output.status, 0, "%s", output.err);
-    cr_assert_not_null(strstr(output.out + 1, "\n\nrun: weir 0.1.0"));
-    report_release(output);
 }
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
@@ -634,98 +568,6 @@ static const struct weir_totals_cell *cell(const struct weir_plain_log *log, siz
     return NULL;
 }
 
-Test(log_plain, the_table_of_the_issue)
-{
-    static const char text[] =
-        HEAD "------------------------------------------------------------\n"
-             "03_read_images_total                     | 总计:  1200.50s | 调用:  83430次 | 平均:  14.39ms\n"
-             "03b_image_decode                         | 总计:  1100.30s | 调用: 333720次 | 平均:   3.30ms\n" RULE;
-    struct weir_plain_log log = plain(text, sizeof text - 1);
-    cr_assert_eq(log.totals.n_tables, 1);
-    cr_assert(log.totals.tables[0].closed);
-    cr_assert_eq(log.totals.tables[0].line, 2);
-    const struct weir_totals_cell *found = cell(&log, 0, "03_read_images_total");
-    cr_assert_not_null(found);
-    cr_assert(found->total_s == 1200.5 && found->count == 83430 && found->mean_s == 0.01439);
-    cr_assert_not_null(cell(&log, 0, "03b_image_decode"));
-    weir_plain_close(&log);
-}
-
-Test(log_plain, tables_as_loggers_and_terminals_leave_them)
-{
-    /* Prefixes of Python's logging; prefixes of loguru with bars; colours; a table with different column widths,
-     * full-width punctuation and no units; rows selected with grep -n; names with spaces, in Chinese, and longer than
-     * the column. */
-    static const char text[] =
-        "2024-01-01 10:00:00,123 - INFO - ⏱️  性能分析统计\n"
-        "2024-01-01 10:00:00,124 - INFO - 环节名称                                  | 总计:    XXXs | 调用:  XXX次 | "
-        "平均: XXXms\n"
-        "2024-01-01 10:00:00,125 - INFO - 加载 图像                                    | 总计:     1.00s | 调用:     "
-        "10次 | 平均: 100.00ms\n"
-        "2024-01-01 10:00:01,999 - INFO - a_stage_whose_name_is_longer_than_forty_characters | 总计: 2.00s | 调用: 4次 "
-        "| 平均: 500.00ms\n"
-        "...\n"
-        "2024-01-01 10:00:02,000 - INFO - " RULE "10:00:00.1 | INFO     | m:f:12 - 环节名称                            "
-        "      | 总计:    XXXs | 调用:  XXX次 | 平均: XXXms\n"
-        "10:00:00.2 | INFO     | m:f:12 - 03b_image_decode                         | 总计:     3.00s | 调用:     10次 "
-        "| 平均: 300.00ms\n"
-        "10:00:00.2 | INFO     | m:f:12 - " RULE "\x1b[1;32m性能分析统计\x1b[0m\n"
-        "\x1b[36mio wait\x1b[0m\t｜ 总计：4.5秒 ｜ 调用：1,000 次 ｜ 平均：4.5毫秒\r\n"
-        "my stage          | 总计: 1.5 min | 调用: 3次 | 平均: 30000\n"
-        "57-03b_image_decode                         | 总计:     5.00s | 调用:     10次 | 平均: 500.00ms\n";
-    struct weir_plain_log log = plain(text, sizeof text - 1);
-    cr_assert_eq(log.totals.n_tables, 3);
-    cr_assert(log.totals.tables[0].closed && log.totals.tables[1].closed && !log.totals.tables[2].closed);
-    static const struct {
-        size_t table;
-        const char *name;
-        double total_s, mean_s;
-        uint64_t count;
-    } wanted[] = {
-        {0, "加载 图像", 1, 0.1, 10},        {0, "a_stage_whose_name_is_longer_than_forty_characters", 2, 0.5, 4},
-        {1, "03b_image_decode", 3, 0.3, 10}, {2, "io wait", 4.5, 0.0045, 1000},
-        {2, "my stage", 90, 30, 3},          {2, "03b_image_decode", 5, 0.5, 10},
-    };
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        const struct weir_totals_cell *found = cell(&log, wanted[i].table, wanted[i].name);
-        cr_assert_not_null(found, "%s", wanted[i].name);
-        cr_assert_eq(found->count, wanted[i].count, "%s", wanted[i].name);
-        cr_assert_float_eq(found->total_s, wanted[i].total_s, 1e-12, "%s", wanted[i].name);
-        cr_assert_float_eq(found->mean_s, wanted[i].mean_s, 1e-12, "%s", wanted[i].name);
-    }
-    cr_assert_eq(log.totals.n_cells, 6);
-    weir_plain_close(&log);
-}
-
-Test(log_plain, truncated_tables_and_rows)
-{
-    static const char text[] = HEAD "a | 总计: 1.00s | 调用: 10次 | 平均: 100.00ms\n"
-                                    "b | 总计: 2.00s | 调用: 10次 | 平均: 20\n"
-                                    "c | 总计: 3.00s | 调用: 1\n" HEAD "a | 总计: 5.00s | 调用: 20次 | 平均: 250.00ms\n"
-                                    "a | 总计: 6.00s | 调用: 30次 | 平均: 200.00ms\n"
-                                    "d | 总计:";
-    struct weir_plain_log log = plain(text, sizeof text - 1);
-    cr_assert_eq(log.totals.n_tables, 3, "a repeated row starts a new table");
-    cr_assert_float_eq(cell(&log, 0, "b")->mean_s, 0.2, 1e-12, "a truncated mean is computed");
-    cr_assert_null(cell(&log, 0, "c"));
-    cr_assert_eq(log.rows_cut, 2);
-    cr_assert_eq(cell(&log, 2, "a")->count, 30);
-    cr_assert_not(log.totals.tables[0].closed || log.totals.tables[1].closed || log.totals.tables[2].closed);
-    weir_plain_close(&log);
-}
-
-Test(log_plain, broken_bytes_are_read_as_question_marks)
-{
-    static const char text[] = "Epoch 1/2 loss \xff\n"
-                               "03b\xff_decode | 总计: 1.00s | 调用: 10次 | 平均: 100.00ms\n";
-    struct weir_plain_log log = plain(text, sizeof text - 1);
-    cr_assert_eq(log.totals.n_tables, 1);
-    cr_assert_not_null(cell(&log, 0, "03b?_decode"));
-    cr_assert_eq(log.not_utf8, 2);
-    cr_assert_eq(log.first_not_utf8, 1);
-    weir_plain_close(&log);
-}
-
 static void assert_epoch(const struct weir_plain_log *log, size_t i, int number, int count, double total_s,
                          double train_s, double val_s)
 {
@@ -735,112 +577,6 @@ static void assert_epoch(const struct weir_plain_log *log, size_t i, int number,
     cr_assert_float_eq(got->total_s, total_s, 1e-9, "%zu: total %g", i, got->total_s);
     cr_assert_float_eq(got->train_s, train_s, 1e-9, "%zu: train %g", i, got->train_s);
     cr_assert_float_eq(got->val_s, val_s, 1e-9, "%zu: val %g", i, got->val_s);
-}
-
-Test(log_plain, epoch_lines_in_their_variants)
-{
-    static const char text[] = "Epoch 0 - 总耗时: 12.3秒\n"
-                               "Epoch [1/10] 训练耗时: 10.00s\n"
-                               "  验证耗时：2300ms\n"
-                               "Epoch 2 总耗时: 12.34s | 训练耗时: 10.00s | 数据等待: 3%\n"
-                               "[INFO] Epoch 3/10 总耗时: 1.5分钟\n"
-                               "\n==================== Epoch 4 ====================\n 20%|██  | 1/5\r 40%|████ | 2/5 "
-                               "[00:01<00:02]\n训练耗时: 7.00s\n验证耗时: 1.00s\n总耗时: 8.10s\n"
-                               "Epoch 5: 100%|█| 5/5 [00:10<00:00]Epoch 6/10 总耗时: 6.00s\n"
-                               "[Epoch 7/10] 训练耗时: 7.50s | 平均训练准确率: 97.00\n"
-                               "[Epoch 7/10] 验证耗时: 1.50s\n"
-                               "Epoch 8/10 完成, 耗时: 8.00s, loss: 0.1\n"
-                               "Epoch 9/10 数据加载耗时: 3.00s\n"
-                               "Best epoch: 2\n"
-                               "训练完成，总耗时: 3600.00s\n总训练耗时: 3500.00s\n";
-    struct weir_plain_log log = plain(text, sizeof text - 1);
-    cr_assert_eq(log.n_epochs, 8, "%zu", log.n_epochs);
-    assert_epoch(&log, 0, 0, 0, 12.3, -1, -1);
-    assert_epoch(&log, 1, 1, 10, -1, 10, 2.3);
-    assert_epoch(&log, 2, 2, 0, 12.34, 10, -1);
-    assert_epoch(&log, 3, 3, 10, 90, -1, -1);
-    assert_epoch(&log, 4, 4, 0, 8.1, 7, 1);
-    assert_epoch(&log, 5, 6, 10, 6, -1, -1);
-    assert_epoch(&log, 6, 7, 10, -1, 7.5, 1.5);
-    assert_epoch(&log, 7, 8, 10, 8, -1, -1);
-    cr_assert_eq(log.times_left, 3, "data loading and the whole training");
-    weir_plain_close(&log);
-}
-
-Test(log_plain, times_above_the_line_that_names_their_epoch)
-{
-    static const char text[] = "训练耗时: 10.00s\n验证耗时: 1.00s\nEpoch 1/2 总耗时: 11.50s\n"
-                               "训练耗时: 20.00s\n验证耗时: 2.00s\nEpoch 2/2 总耗时: 22.50s\n";
-    struct weir_plain_log log = plain(text, sizeof text - 1);
-    cr_assert_eq(log.n_epochs, 2);
-    assert_epoch(&log, 0, 1, 2, 11.5, 10, 1);
-    assert_epoch(&log, 1, 2, 2, 22.5, 20, 2);
-    cr_assert_eq(log.times_left, 0);
-    weir_plain_close(&log);
-}
-
-Test(log_plain, an_epoch_run_again_is_a_row_of_its_own)
-{
-    static const char text[] =
-        "Epoch 1 总耗时: 1.00s\nEpoch 2 总耗时: 2.00s\nEpoch 2 总耗时: 3.00s\nEpoch 1 总耗时: 4.00s\n";
-    struct weir_plain_log log = plain(text, sizeof text - 1);
-    cr_assert_eq(log.n_epochs, 4);
-    assert_epoch(&log, 2, 2, 0, 3, -1, -1);
-    assert_epoch(&log, 3, 1, 0, 4, -1, -1);
-    weir_plain_close(&log);
-}
-
-static bool cumulative(const char *text, size_t tables)
-{
-    struct weir_plain_log log = plain(text, strlen(text));
-    cr_assert_eq(log.totals.n_tables, tables);
-    bool looks = weir_totals_cumulative(&log.totals);
-    weir_plain_close(&log);
-    return looks;
-}
-
-Test(log_plain, cumulative_tables_are_told_from_reset_ones)
-{
-    cr_assert(cumulative(HEAD ROW("a", "1.00", "10") RULE HEAD ROW("b", "9.00", "9") ROW("a", "3.00", "30") RULE, 2));
-    cr_assert(cumulative(HEAD ROW("a", "1.00", "10") ROW("b", "1.00", "1") RULE HEAD ROW("a", "3.00", "30") //
-                         ROW("b", "1.00", "1") RULE,
-                         2),
-              "a stage that was not called again");
-    cr_assert(cumulative(HEAD ROW("a", "1.00", "10") ROW("b", "1.00", "1") RULE HEAD ROW("a", "3.00", "30"), 2),
-              "the last table was cut off");
-    cr_assert_not(cumulative(HEAD ROW("a", "1.00", "10") RULE, 1));
-    cr_assert_not(cumulative(HEAD ROW("a", "3.00", "10") RULE HEAD ROW("a", "2.00", "30") RULE, 2));
-    cr_assert_not(cumulative(HEAD ROW("a", "1.00", "30") RULE HEAD ROW("a", "2.00", "10") RULE, 2));
-    cr_assert_not(cumulative(HEAD ROW("a", "1.00", "10") RULE HEAD ROW("a", "2.00", "10") RULE, 2),
-                  "time without calls was counted from zero");
-    cr_assert_not(
-        cumulative(HEAD ROW("a", "1.00", "10") ROW("b", "1.00", "1") RULE HEAD ROW("a", "3.00", "30") RULE, 2),
-        "a stage was lost");
-}
-
-Test(log_plain, differences_are_printed_for_cumulative_tables_only)
-{
-    struct report_output output =
-        report_text("Epoch 10 总耗时: 1.00s\n" HEAD ROW("a", "1.00", "10") RULE "Epoch 20 总耗时: 1.00s\n" //
-                    HEAD ROW("a", "3.50", "30") ROW("b", "4.00", "8") RULE,
-                    NULL);
-    cr_assert_eq(output.status, 0, "%s", output.err);
-    cr_assert_not_null(strstr(output.out, "tables that look cumulative"), "%s", output.out);
-    const char *difference = strstr(output.out, "totals per period");
-    cr_assert_not_null(difference);
-    cr_assert_not_null(strstr(difference, "epochs            <=10        <=20\n"), "%s", difference);
-    cr_assert_not_null(strstr(difference, "a                1.00s       2.50s\n"), "%s", difference);
-    cr_assert_not_null(strstr(difference, "b                    -       4.00s\n"), "%s", difference);
-    cr_assert_not_null(strstr(difference, "a               1.00ms    125.00ms\n"), "%s", difference);
-    report_release(output);
-    output = report_text(HEAD ROW("a", "1.00", "10") RULE HEAD ROW("a", "0.50", "10") RULE, NULL);
-    cr_assert_not_null(strstr(output.out, "do not look cumulative"));
-    cr_assert_null(strstr(output.out, "totals per period"));
-    report_release(output);
-    output = report_text(HEAD ROW("a", "1.00", "10") RULE HEAD ROW("a", "0.50", "10") RULE, "--json");
-    cr_assert_not_null(strstr(output.out, "\"cumulative\": false"), "%s", output.out);
-    cr_assert_not_null(strstr(output.out, "\"periods\": null"), "%s", output.out);
-    report_release(output);
 }
 
 Test(log_plain, what_weir_prints_in_chinese_is_read_back)
@@ -871,71 +607,6 @@ Test(log_plain, what_weir_prints_in_chinese_is_read_back)
 }
 
 /* --- the command -------------------------------------------------------------------------------------------------- */
-
-static void assert_fails(struct report_output output, const char *said)
-{
-    cr_assert_eq(output.status, 1, "%s", said);
-    cr_assert_not_null(strstr(output.err, said), "wanted %s, got: %s", said, output.err);
-    cr_assert_eq(strchr(output.err, '\n'), output.err + strlen(output.err) - 1, "one line: %s", output.err);
-    cr_assert_str_empty(output.out);
-    report_release(output);
-}
-
-Test(cmd_report, bad_input_is_one_clear_line)
-{
-    static const char garbage[] = "\x7f"
-                                  "ELF\0\0\1\xff\xfe\0\x1b[31m\n\0\0\x80\x81";
-    static const char utf16[] = "\xff\xfe"
-                                "E\0p\0o\0c\0h\0\n\0";
-    /* "读取 | 总计: 2.50s | 调用: 7次 | 平均: 3.00ms" and "Epoch 1/2 总耗时: 4.00秒" */
-    static const char gb18030[] =
-        "loading\n\xb6\xc1\xc8\xa1 | \xd7\xdc\xbc\xc6: 2.50s | \xb5\xf7\xd3\xc3: 7\xb4\xce | \xc6\xbd\xbe\xf9: 3.00ms\n"
-        "Epoch 1/2 \xd7\xdc\xba\xc4\xca\xb1: 4.00\xc3\xeb\n";
-    assert_fails(report_text("", NULL), "is empty");
-    assert_fails(report_text("\n\n", NULL), "is neither a trace nor a log with a table (2 lines); ");
-    assert_fails(report_text("Epoch 1\nloss: 0.1\n", "--json"),
-                 "is neither a trace nor a log with a table (2 lines); ");
-    assert_fails(report_text("{}", NULL), "is neither a trace nor a log with a table (1 line); record a trace with "
-                                          "torch.profiler (weir report --help shows how) or weir run --profile; ");
-    static const char only[] = "; weir report does not read it, only logs of run, train and whatif";
-    static const char turn[] = "{\"type\":\"turn\",\"setting\":\"workers 2\",\"images_per_s\":900}\n";
-    const char *const objects[] = {"{\"schema\":1,\n\"run\":{}}\n", "{\n  \"schema\": 1,\n  \"data\": \"ep\"\n}\n"};
-    assert_fails(report_text(turn, NULL), "is a log of weir tune");
-    assert_fails(report_text(turn, "--json"), only);
-    for (size_t i = 0; i < 2; i++) {
-        assert_fails(report_text(objects[i], NULL), "is output of --json");
-        assert_fails(report_text(objects[i], NULL), only);
-    }
-    assert_fails(report_text("{\n", NULL), "is neither a trace nor a log with a table (1 line); ");
-    assert_fails(report_text("{\n  \"a\": 1\n}\n", NULL), "is neither a trace nor a log with a table (3 lines); ");
-    assert_fails(report_text("import torch\n", NULL), "; a log has the JSON lines of weir run --log, ");
-    assert_fails(report_text(HEAD, NULL), "line 2: the stage table that begins here has no rows");
-    assert_fails(report_bytes(garbage, sizeof garbage, NULL), "line 1 is not text");
-    assert_fails(report_bytes(utf16, sizeof utf16, NULL), "iconv -f UTF-16");
-    assert_fails(report_bytes(gb18030, sizeof gb18030 - 1, NULL),
-                 "line 2 is not UTF-8; convert the file with iconv -f GB18030 -t UTF-8");
-    assert_fails(report_file("/proc/self/net", NULL),
-                 "/proc/self/net: this folder contains no trace and no log; record a trace with torch.profiler (weir "
-                 "report --help shows how) or weir run --profile\n");
-    assert_fails(report_file("/proc/self/task", NULL), "this folder contains no trace and no log");
-    assert_fails(report_file("/dev/zero", NULL), "is a device");
-    assert_fails(report_file("/nonexistent/x.jsonl", NULL), "/nonexistent/x.jsonl: cannot be opened: No such file");
-}
-
-Test(cmd_report, hostile_names_never_reach_the_terminal)
-{
-    static const char text[] = "evil\x1b]0;title\x07\xc2\x9b"
-                               "31m\xe2\x80\xae\b name | 总计: 1.00s | 调用: 1次 | 平均: 1.00ms\n";
-    for (int json = 0; json < 2; json++) {
-        struct report_output output = report_text(text, json ? "--json" : "--lang=zh");
-        cr_assert_eq(output.status, 0);
-        cr_assert_null(strpbrk(output.out, "\x1b\x07\b"));
-        cr_assert_null(strstr(output.out, "\xc2\x9b"));
-        cr_assert_null(strstr(output.out, "\xe2\x80\xae"));
-        cr_assert_not_null(strstr(output.out, "evil?31m? name"), "%s", output.out);
-        report_release(output);
-    }
-}
 
 Test(cmd_report, an_endless_progress_bar_is_no_obstacle)
 {

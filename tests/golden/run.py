@@ -5,11 +5,13 @@ WEIR_PROGRAM=build/release/weir tests/golden/run.py [--recorded PROGRAM] [--set-
 cases.txt has one line per case: its name, then the arguments of weir, which runs in inputs/. "&&" separates several
 commands; the output of the last one counts. A command that begins with "recorded" is tests/tools/recorded.c instead.
 NAME = ARGUMENTS defines {NAME}. Each case runs at the widths of the head line of its block. {work} is an empty folder,
-which commands with {work} run in, and {out} a file whose content is part of the output. {each FILE} stands for each part of FILE in turn: a part begins
-with "=== NAME: OPTIONS", where "|" separates the options of several runs; "\\r", "\\e" and "\\x00" in it are bytes, and
-"\\c" ends a part without the newline.
+which commands with {work} run in, and {out} a file whose content is part of the output. {each FILE} stands for each
+part of FILE in turn: a part begins with "=== NAME: OPTIONS", where "|" separates the options of several runs; "\\r",
+"\\e" and "\\x00" in it are bytes, and "\\c" ends a part without the newline. "< BASE" in its first line is followed by
+changes to the last line of BASE: members by name, elements by index, or "*" for all of them; "-" removes one.
 In blocks with the word "times", times and rates are replaced, and other long fractions rounded; with "keys", only the
-paths of the JSON's keys remain; with "heads", only the first cell of each line.
+paths of the JSON's keys remain; with "heads", only the first cell of each
+line; with "verdict", only the first paragraph.
 --set-exact-output writes the expected files anew; read their diff before you commit it."""
 import argparse
 import base64
@@ -75,6 +77,8 @@ def normalise(text, replaced):
         found = {}
         keys(json.JSONDecoder().raw_decode(text)[0], "", found)
         return "".join(path + "\n" for path in found)
+    if replaced == "verdict":
+        return text.split("\n\n")[0] + "\n"
     if replaced == "heads":
         return "\n".join(re.findall(r"^  \S+(?: \S+)*?(?=  | yes|\n)", text, re.M)) + "\n"
     return text
@@ -88,12 +92,30 @@ def unescape(found):
     return bytes.fromhex(found[1][1:].decode()) if kind == b"x" else {b"r": b"\r", b"e": b"\x1b", b"c": b""}[kind]
 
 
+def changed(value, change):
+    if not isinstance(change, dict):
+        return change
+    if isinstance(value, list):
+        for key, element in change.items():
+            for i in range(len(value)) if key == "*" else [int(key)]:
+                value[i:i + 1] = [changed(value[i] if i < len(value) else {}, element)]
+        return value
+    value = value or {}
+    for key, member in change.items():
+        value[key] = changed(value.get(key), member)
+    return {key: member for key, member in value.items() if member != "-"}
+
+
 def parts(file):
     """Yields (name, options of a run, content) of each part of a file."""
     text = open(os.path.join(HERE, "inputs", file), encoding="utf-8", newline="").read()
     for part in re.split(r"^=== ", text, flags=re.M)[1:]:
         head, content = part.split("\n", 1)
         name, options = head.split(":", 1)
+        if content.startswith("< "):
+            base, change = content[2:].split("\n", 1)
+            lines = open(os.path.join(HERE, "inputs", base), encoding="utf-8").read().splitlines()
+            content = "".join(line + "\n" for line in [*lines[:-1], json.dumps(changed(json.loads(lines[-1]), json.loads(change)))])
         for each in options.split("|"):
             yield f"{name}:{each}".rstrip(), each, ESCAPED.sub(unescape, content.encode())
 
