@@ -34,7 +34,7 @@ struct weir_diagnosis_cause *weir_diagnosis_add(struct weir_diagnosis *diagnosis
         .certainty = cause == WEIR_CAUSE_CANNOT_TELL ? WEIR_CERTAINTY_UNSURE : WEIR_CERTAINTY_SURE,
         .share = share,
         .gain = gain,
-        .advice = weir_cause_advice(cause),
+        .advice = diagnosis->subject == WEIR_SUBJECT_JOB ? weir_cause_advice(cause) : WEIR_ADVICE_NONE,
     };
     va_list arguments;
     va_start(arguments, format);

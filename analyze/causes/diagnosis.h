@@ -25,14 +25,14 @@ enum weir_data_bound {
 
 enum weir_certainty { WEIR_CERTAINTY_UNSURE, WEIR_CERTAINTY_LIKELY, WEIR_CERTAINTY_SURE };
 
-enum { WEIR_DIAGNOSIS_CAUSES = 12, WEIR_DIAGNOSIS_ADVICES = 6, WEIR_DIAGNOSIS_WHO = 256, WEIR_DIAGNOSIS_TEXT = 640 };
+enum { WEIR_DIAGNOSIS_CAUSES = 12, WEIR_DIAGNOSIS_ADVICES = 10, WEIR_DIAGNOSIS_WHO = 256, WEIR_DIAGNOSIS_TEXT = 640 };
 
 struct weir_diagnosis_cause {
     enum weir_cause cause;
     enum weir_certainty certainty;
     double share;                 /* main evidence, a fraction whose meaning depends on the cause; -1 = none */
     double gain;                  /* predicted rate without this cause over the current one; 0 = no prediction */
-    enum weir_advice_kind advice; /* the usual one; a rule can replace it */
+    enum weir_advice_kind advice; /* to a job, the usual one; a rule can replace it */
     double workers;               /* number of workers that the advice suggests; 0 = none */
     char who[WEIR_DIAGNOSIS_WHO]; /* the file, camera, worker or stage; can be empty */
     /* The evidence, which follows the cause's sentence; for Weir's loader a whole sentence without a full stop. */

@@ -126,10 +126,16 @@ static int add_table(struct weir_compared *compared, struct run_part *run, const
     return code;
 }
 
+static void take_found(struct weir_compared *compared, const struct weir_diagnosis *found)
+{
+    compared->bound = found->bound;
+    snprintf(compared->cause, sizeof compared->cause, "%s",
+             found->n_causes > 0 ? weir_cause_name(found->subject, found->causes[0].cause) : "");
+}
+
 static int take_verdict(struct weir_compared *compared, const struct weir_log_record *record)
 {
     const struct weir_report_machine *machine = &record->report.prof.machine;
-    const char *cause = "";
     if (record->report.prof.n_rows == 0)
         return 0;
     if (machine->used) {
@@ -141,17 +147,13 @@ static int take_verdict(struct weir_compared *compared, const struct weir_log_re
         if (!verdict)
             return -ENOMEM;
         weir_watch_verdict_make(verdict, record->watch, &record->report);
-        compared->bound = verdict->found.bound;
-        cause = verdict->found.n_causes > 0 ? weir_cause_name(WEIR_SUBJECT_JOB, verdict->found.causes[0].cause) : "";
-        snprintf(compared->cause, sizeof compared->cause, "%s", cause);
+        take_found(compared, &verdict->found);
         free(verdict);
         return 0;
     }
     struct weir_verdict verdict;
     weir_verdict_make(&verdict, &record->report, NULL);
-    compared->bound = verdict.bound;
-    cause = verdict.n_causes > 0 ? weir_cause_name(WEIR_SUBJECT_LOADER, verdict.causes[0].cause) : "";
-    snprintf(compared->cause, sizeof compared->cause, "%s", cause);
+    take_found(compared, &verdict.found);
     return 0;
 }
 

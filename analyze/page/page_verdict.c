@@ -147,7 +147,7 @@ static int collect_limits(struct limit limits[WEIR_RESOURCES], const struct weir
     const struct weir_demands *d = &verdict->demands;
     int n = 0;
     for (int i = 0; i < WEIR_RESOURCES; i++)
-        if (d->bound[i] > 0 && !(i == WEIR_RESOURCE_CONSUMER && verdict->bound == WEIR_BOUND_NO_STEP))
+        if (d->bound[i] > 0 && !(i == WEIR_RESOURCE_CONSUMER && verdict->found.bound == WEIR_BOUND_NO_STEP))
             limits[n++] = (struct limit){weir_resource_text((enum weir_resource)i), d->bound[i], i == (int)d->least};
     qsort(limits, (size_t)n, sizeof *limits, by_rate);
     return n;
@@ -159,7 +159,7 @@ static void put_limits(struct weir_page_out *page, const struct weir_verdict *ve
     struct limit limits[WEIR_RESOURCES];
     FILE *out = page->out;
     char text[WEIR_PAGE_FIGURE];
-    int n = d->known && d->rate > 0 && verdict->bound != WEIR_BOUND_UNKNOWN ? collect_limits(limits, verdict) : 0;
+    int n = d->known && d->rate > 0 && verdict->found.bound != WEIR_BOUND_UNKNOWN ? collect_limits(limits, verdict) : 0;
     if (n == 0)
         return;
     double scale = fmin(fmax(limits[n - 1].rate, d->rate), BAR_MAX * fmax(d->rate, limits[0].rate));
@@ -189,11 +189,20 @@ static double rate_of(const struct weir_page_run *run)
     return seconds > 0 ? (double)steps->images / seconds : 0;
 }
 
-static void take_gain(struct summary *s, double ratio, const char *setting, const char *name)
+/* Takes the largest predicted gain, with the setting or name of the advice. */
+static void take(struct summary *s, const struct weir_diagnosis *found, double rate)
 {
-    s->gain = ratio;
-    s->is_setting = *setting != '\0';
-    s->change = s->is_setting ? setting : name;
+    s->bound = found->bound;
+    s->wait = found->wait;
+    s->rate = rate;
+    for (int i = 0; i < found->n_advices; i++) {
+        const struct weir_advice *advice = &found->advices[i];
+        if (advice->ratio <= s->gain || advice->kind == WEIR_ADVICE_FEWER_WORKERS)
+            continue;
+        s->gain = advice->ratio;
+        s->is_setting = advice->setting[0] != '\0';
+        s->change = s->is_setting ? advice->setting : weir_advice_words(found->subject, advice->kind)->name;
+    }
 }
 
 static void summarise(struct summary *s, const struct weir_page_run *run)
@@ -202,27 +211,13 @@ static void summarise(struct summary *s, const struct weir_page_run *run)
     s->items = run->watch != NULL;
     if (run->plain) {
         s->wait = weir_plain_wait(run->plain);
-        return;
-    }
-    if (run->watch) {
+    } else if (run->watch) {
         weir_watch_verdict_make(&s->watch, run->watch, run->report);
-        s->bound = s->watch.found.bound;
-        s->wait = s->watch.found.wait;
-        s->rate = run->watch->loop_s > 0 ? run->watch->items / run->watch->loop_s : 0;
-        for (int i = 0; i < s->watch.found.n_advices; i++)
-            if (s->watch.found.advices[i].ratio > s->gain)
-                take_gain(s, s->watch.found.advices[i].ratio, s->watch.found.advices[i].setting,
-                          weir_advice_words(WEIR_SUBJECT_JOB, s->watch.found.advices[i].kind)->name);
-        return;
+        take(s, &s->watch.found, run->watch->loop_s > 0 ? run->watch->items / run->watch->loop_s : 0);
+    } else {
+        weir_verdict_make(&s->of, run->report, NULL);
+        take(s, &s->of.found, rate_of(run));
     }
-    weir_verdict_make(&s->of, run->report, NULL);
-    s->bound = s->of.bound;
-    s->wait = s->of.wait;
-    s->rate = rate_of(run);
-    for (int i = 0; i < s->of.n_advices; i++)
-        if (s->of.advices[i].ratio > s->gain && s->of.advices[i].kind != WEIR_ADVICE_FEWER_WORKERS)
-            take_gain(s, s->of.advices[i].ratio, s->of.advices[i].flag,
-                      weir_advice_words(WEIR_SUBJECT_LOADER, s->of.advices[i].kind)->name);
 }
 
 int weir_page_verdict(struct weir_page_out *page)

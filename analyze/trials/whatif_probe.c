@@ -242,7 +242,7 @@ void whatif_judge(struct whatif *w)
     weir_verdict_lines(out, &verdict, report);
     fclose(out);
     snprintf(w->found->verdict, sizeof w->found->verdict, "%s", text ? text : "");
-    w->found->step_is_limit = verdict.bound == WEIR_BOUND_NO;
+    w->found->step_is_limit = verdict.found.bound == WEIR_BOUND_NO;
     free(text);
 }
 

@@ -9,9 +9,9 @@ static void begin(void *user, struct weir_loader_report *report)
     weir_verdict_make(verdict, report, NULL);
     if (!added->loader_ || !report->final)
         return;
-    bool is_storage =
-        weir_verdict_has(verdict, WEIR_CAUSE_STORAGE) || weir_verdict_has(verdict, WEIR_CAUSE_STORAGE_TAIL);
-    bool is_video = report->video.counts.groups > 0 && weir_verdict_has(verdict, WEIR_CAUSE_DECODE);
+    bool is_storage = weir_diagnosis_has(&verdict->found, WEIR_CAUSE_STORAGE) ||
+                      weir_diagnosis_has(&verdict->found, WEIR_CAUSE_STORAGE_TAIL);
+    bool is_video = report->video.counts.groups > 0 && weir_diagnosis_has(&verdict->found, WEIR_CAUSE_DECODE);
     if (is_storage)
         weir_loader_probe_storage(added->loader_, &report->storage);
     if (is_video)
@@ -41,12 +41,12 @@ void weir_add_verdict(struct weir_added_verdict *added, struct weir_loader *load
 
 double weir_added_verdict_wait(const struct weir_added_verdict *added)
 {
-    return added->verdict_.wait;
+    return added->verdict_.found.wait;
 }
 
 bool weir_added_verdict_tells(const struct weir_added_verdict *added)
 {
-    return added->verdict_.bound != WEIR_BOUND_UNKNOWN;
+    return added->verdict_.found.bound != WEIR_BOUND_UNKNOWN;
 }
 
 void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report)

@@ -195,7 +195,7 @@ const char *weir_stage_advice_of(const char *stage, enum weir_stage_owner owner)
 static bool is_step_judged(const struct weir_verdict *verdict, const struct weir_report_steps *steps)
 {
     bool real = !steps->no_step && steps->step_ms <= 0 && !steps->validation;
-    return real && verdict->shares.known && verdict->bound != WEIR_BOUND_UNKNOWN;
+    return real && verdict->shares.known && verdict->found.bound != WEIR_BOUND_UNKNOWN;
 }
 
 void weir_stage_times_of(struct weir_stage_times *times, const struct weir_verdict *verdict,
@@ -203,11 +203,11 @@ void weir_stage_times_of(struct weir_stage_times *times, const struct weir_verdi
 {
     const struct weir_step_shares *shares = &verdict->shares;
     double train_s = report->steps.train_s;
-    *times = (struct weir_stage_times){.bound = verdict->bound,
+    *times = (struct weir_stage_times){.bound = verdict->found.bound,
                                        .step = report->steps.own_step ? WEIR_OWNER_WEIR : WEIR_OWNER_SCRIPT,
                                        .loader = WEIR_OWNER_WEIR,
                                        .decode_s = -1};
-    if (verdict->decode_rule && weir_verdict_has(verdict, WEIR_CAUSE_DECODE)) {
+    if (verdict->decode_rule && weir_diagnosis_has(&verdict->found, WEIR_CAUSE_DECODE)) {
         times->sample_s = 1;
         times->decode_s = verdict->demands.decode_share;
     }

@@ -1,8 +1,8 @@
 /* Advice: suggestions for each cause, from a table, followed by capabilities of the machine that the run does not use.
  */
 #include "analyze/verdict/verdict_priv.h"
+#include "base/numbers.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -15,35 +15,43 @@ void weir_cache_bytes_text(char text[24], double bytes, bool flag)
         snprintf(text, 24, flag ? "%.0fM" : "%.0f MiB", fmax(mib, 1));
 }
 
-static bool has_advice(const struct weir_verdict *verdict, enum weir_advice_kind kind)
+static void set_option(struct weir_advice *advice, const char *option)
 {
-    for (int i = 0; i < verdict->n_advices; i++)
-        if (verdict->advices[i].kind == kind)
+    snprintf(advice->setting, sizeof advice->setting, "%s", option);
+}
+
+/* Says what limits the run after the change. */
+static void set_limit(const struct weir_verdict_case *c, struct weir_advice *advice, enum weir_resource limit)
+{
+    bool plural = limit == WEIR_RESOURCE_CORES || limit == WEIR_RESOURCE_WORKERS || limit == WEIR_RESOURCE_ENGINES;
+    if (advice->ratio <= 0)
+        return;
+    advice->resource = weir_resource_name(limit);
+    if (limit != c->demands->least || advice->at_most)
+        snprintf(advice->after, sizeof advice->after, ", until the %s %s the limit", weir_resource_text(limit),
+                 plural ? "are" : "is");
+}
+
+/* Appends advice with the predicted gain of the change. Returns NULL if that is too small to be worth printing, or if
+ * the advice is there already. */
+static struct weir_advice *predict(struct weir_verdict_case *c, enum weir_advice_kind kind,
+                                   const struct weir_change *change)
+{
+    enum weir_resource limit;
+    double ratio = weir_verdict_predict(c->verdict, change, &limit);
+    struct weir_advice *to =
+        ratio >= WEIR_VERDICT_WORTH ? weir_diagnosis_advise(&c->verdict->found, kind, ratio) : NULL;
+    if (to)
+        set_limit(c, to, limit);
+    return to;
+}
+
+static bool has_advice(const struct weir_diagnosis *found, enum weir_advice_kind kind)
+{
+    for (int i = 0; i < found->n_advices; i++)
+        if (found->advices[i].kind == kind)
             return true;
     return false;
-}
-
-/* Appends advice if there is room and no advice of the same kind. */
-static void add(struct weir_verdict *verdict, const struct weir_verdict_advice *advice)
-{
-    if (!has_advice(verdict, advice->kind) && verdict->n_advices < WEIR_VERDICT_ADVICES)
-        verdict->advices[verdict->n_advices++] = *advice;
-}
-
-static void add_flag(struct weir_verdict *verdict, enum weir_advice_kind kind, const char *flag)
-{
-    struct weir_verdict_advice advice = {.kind = kind};
-    snprintf(advice.flag, sizeof advice.flag, "%s", flag);
-    add(verdict, &advice);
-}
-
-/* Fills in the advice with its predicted gain. Returns false if the gain is too small to be worth printing. */
-static bool predict(struct weir_verdict_advice *advice, const struct weir_verdict *verdict, enum weir_advice_kind kind,
-                    const struct weir_change *change)
-{
-    *advice = (struct weir_verdict_advice){.kind = kind};
-    advice->ratio = weir_verdict_predict(verdict, change, &advice->limit);
-    return advice->ratio >= WEIR_VERDICT_WORTH;
 }
 
 /* Returns the fraction of an image's CPU time spent in these parts. */
@@ -58,17 +66,16 @@ static double cpu_part(const struct weir_demands *d, unsigned parts)
 
 /* ---- advice for causes ---- */
 
-typedef void advise_fn(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                       const struct weir_verdict_cause *cause);
+typedef void advise_fn(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause);
 
 /* Suggests a decode cache. Each frame from the cache costs a copy. Frames that do not fit are loaded as before. */
-static void advise_cache(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                         const struct weir_verdict_cause *cause)
+static void advise_cache(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
     static const double OF_FREE = 0.8;
     static const unsigned saved =
         1u << WEIR_CPU_DECODE | 1u << WEIR_CPU_INFLATE | 1u << WEIR_CPU_CONVERT | 1u << WEIR_CPU_READ;
-    const struct weir_demands *d = &verdict->demands;
+    const struct weir_demands *d = c->demands;
+    const struct weir_loader_report *report = c->report;
     const struct weir_report_setup *setup = &report->setup;
     double all = (double)setup->frames_bytes, free_bytes = OF_FREE * (double)setup->memory_free_bytes;
     (void)cause;
@@ -84,15 +91,20 @@ static void advise_cache(struct weir_verdict *verdict, const struct weir_loader_
     double cpu_s = part * (weir_demands_worker_cpu_s(d) * cpu_part(d, saved) - missed * copy_s);
     struct weir_change change = weir_change_cheaper(d, cpu_s, part * weir_demands_asleep_s(d));
     change.library_s = (1 - part) * d->each_s[WEIR_RESOURCE_LIBRARY];
-    struct weir_verdict_advice advice;
-    if (!predict(&advice, verdict, WEIR_ADVICE_CACHE, &change))
+    struct weir_advice *to = predict(c, WEIR_ADVICE_CACHE, &change);
+    char flag[24], size[24];
+    if (!to)
         return;
-    char bytes[24];
-    advice.figure = fmin(all, free_bytes);
-    advice.part = part;
-    weir_cache_bytes_text(bytes, advice.figure, true);
-    snprintf(advice.flag, sizeof advice.flag, "--decode-cache %s", bytes);
-    add(verdict, &advice);
+    weir_cache_bytes_text(flag, fmin(all, free_bytes), true);
+    weir_cache_bytes_text(size, fmin(all, free_bytes), false);
+    snprintf(to->setting, sizeof to->setting, "--decode-cache %s", flag);
+    if (part >= 1)
+        snprintf(to->what, sizeof to->what, "all frames fit in %s", size);
+    else
+        snprintf(to->what, sizeof to->what, "%.0f %% of the frames fit in %s", weir_percent(part), size);
+    size_t length = strlen(to->after);
+    snprintf(to->after + length, sizeof to->after - length,
+             ", from the second epoch on; the first, which fills it, is slower");
 }
 
 static bool is_jpeg(const struct weir_report_setup *setup)
@@ -100,11 +112,10 @@ static bool is_jpeg(const struct weir_report_setup *setup)
     return setup->encoded && (setup->kind == WEIR_FRAME_IMAGE || setup->kind == WEIR_FRAME_JPEG);
 }
 
-static void advise_half_size(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                             const struct weir_verdict_cause *cause)
+static void advise_half_size(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    const struct weir_demands *d = &verdict->demands;
-    const struct weir_report_setup *setup = &report->setup;
+    const struct weir_demands *d = c->demands;
+    const struct weir_report_setup *setup = &c->report->setup;
     bool whole = setup->out_width == setup->width && setup->out_height == setup->height && !setup->sizes_differ;
     bool scales = setup->encoded && weir_decoder_scales(setup->kind);
     (void)cause;
@@ -113,11 +124,9 @@ static void advise_half_size(struct weir_verdict *verdict, const struct weir_loa
     double decode = d->cpu[WEIR_CPU_DECODE], convert = d->cpu[WEIR_CPU_CONVERT];
     double saved = (1 - WEIR_VERDICT_HALF_SIZE) * decode + 0.75 * convert;
     struct weir_change change = weir_change_cheaper(d, weir_demands_worker_cpu_s(d) * saved, 0);
-    struct weir_verdict_advice advice;
-    if (!predict(&advice, verdict, WEIR_ADVICE_HALF_SIZE, &change))
-        return;
-    snprintf(advice.flag, sizeof advice.flag, "--image-size %dx%d", setup->width / 2, setup->height / 2);
-    add(verdict, &advice);
+    struct weir_advice *to = predict(c, WEIR_ADVICE_HALF_SIZE, &change);
+    if (to)
+        snprintf(to->setting, sizeof to->setting, "--image-size %dx%d", setup->width / 2, setup->height / 2);
 }
 
 /* ---- videos ---- */
@@ -160,127 +169,131 @@ static double closer_key_frames(const struct weir_loader_report *report)
     return fmin(((1 - wanted / 2) * key_s + other_s / 2) * (double)video->used / row->total_s, 1);
 }
 
-static void advise_key_frames(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                              const struct weir_verdict_cause *cause)
+static void advise_key_frames(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    const struct weir_demands *d = &verdict->demands;
-    double saved_s = (1 - closer_key_frames(report)) * video_cpu_s(d, report);
-    struct weir_change change = weir_change_cheaper(d, saved_s, 0);
-    struct weir_verdict_advice advice;
+    const struct weir_video_counts *video = &c->report->video.counts;
+    double saved_s = (1 - closer_key_frames(c->report)) * video_cpu_s(c->demands, c->report);
+    struct weir_change change = weir_change_cheaper(c->demands, saved_s, 0);
+    struct weir_advice *to = predict(c, WEIR_ADVICE_KEY_FRAMES, &change);
     (void)cause;
-    if (!predict(&advice, verdict, WEIR_ADVICE_KEY_FRAMES, &change))
-        return;
-    advice.figure = (double)report->video.counts.decoded / (double)report->video.counts.used;
-    add(verdict, &advice);
+    if (to)
+        snprintf(to->what, sizeof to->what,
+                 "encode the videos with one every 2 pictures; now %.1f pictures are decoded per frame",
+                 (double)video->decoded / (double)video->used);
 }
 
 /* Suggests a copy of the dataset whose frames are JPEGs. Their conversion costs as much as that of pictures. */
-static void advise_jpegs(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                         const struct weir_verdict_cause *cause)
+static void advise_jpegs(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    const struct weir_demands *d = &verdict->demands;
-    double now_s = weir_demands_worker_cpu_s(d) * fmax(d->cpu[WEIR_CPU_DECODE], 0);
-    struct weir_change change = weir_change_cheaper(d, now_s - report->video.jpeg_s, 0);
-    struct weir_verdict_advice advice;
+    const struct weir_demands *d = c->demands;
+    double now_s = weir_demands_worker_cpu_s(d) * fmax(d->cpu[WEIR_CPU_DECODE], 0), jpeg_s = c->report->video.jpeg_s;
+    struct weir_change change = weir_change_cheaper(d, now_s - jpeg_s, 0);
+    struct weir_advice *to = jpeg_s > 0 ? predict(c, WEIR_ADVICE_JPEGS, &change) : NULL;
     (void)cause;
-    if (report->video.jpeg_s <= 0 || !predict(&advice, verdict, WEIR_ADVICE_JPEGS, &change))
+    if (!to)
         return;
-    advice.figure = report->video.jpeg_s;
-    snprintf(advice.flag, sizeof advice.flag, "weir convert --frames jpeg:95");
-    add(verdict, &advice);
+    snprintf(to->what, sizeof to->what, "one takes %.2f ms to decode, measured on a few frames", 1e3 * jpeg_s);
+    set_option(to, "weir convert --frames jpeg:95");
 }
 
 /* ---- cores and workers ---- */
 
-/* Suggests more cores, with the gain per core, even if this machine has no more. Omitted if another cause shows that
- * the run does not get, or does not use, the existing cores, because the advice for that cause comes first. */
-static void advise_more_cores(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                              const struct weir_verdict_cause *cause)
+static void set_workers(struct weir_advice *advice, double workers)
 {
-    const struct weir_demands *d = &verdict->demands;
-    (void)report, (void)cause;
-    if (weir_verdict_has(verdict, WEIR_CAUSE_QUOTA) || weir_verdict_has(verdict, WEIR_CAUSE_HOST) ||
-        weir_verdict_has(verdict, WEIR_CAUSE_NEIGHBOURS) || weir_verdict_has(verdict, WEIR_CAUSE_TOO_FEW_WORKERS) ||
-        has_advice(verdict, WEIR_ADVICE_FREE_CORES))
-        return;
-    struct weir_change change = WEIR_NO_CHANGE;
-    struct weir_verdict_advice advice;
-    change.cores = d->reachable + 1;
-    change.workers = d->workers > 0 ? d->workers + 1 : 0;
-    if (!predict(&advice, verdict, WEIR_ADVICE_MORE_CORES, &change))
-        return;
-    advice.figure = d->each_s[WEIR_RESOURCE_CORES] > 0 ? 1 / d->each_s[WEIR_RESOURCE_CORES] : 0;
-    add(verdict, &advice);
+    snprintf(advice->setting, sizeof advice->setting, "--num-workers %.0f", workers);
 }
 
-static void advise_more_workers(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                                const struct weir_verdict_cause *cause)
+/* Suggests more cores, with the gain per core, even if this machine has no more. Omitted if another cause shows that
+ * the run does not get, or does not use, the existing cores, because the advice for that cause comes first. */
+static void advise_more_cores(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    struct weir_change change = weir_change_more_workers(&verdict->demands);
-    struct weir_verdict_advice advice;
-    (void)report, (void)cause;
-    if (weir_verdict_workers_refuted(&verdict->facts) || !predict(&advice, verdict, WEIR_ADVICE_MORE_WORKERS, &change))
+    static const enum weir_cause before[] = {WEIR_CAUSE_QUOTA, WEIR_CAUSE_HOST, WEIR_CAUSE_NEIGHBOURS,
+                                             WEIR_CAUSE_TOO_FEW_WORKERS};
+    const struct weir_demands *d = c->demands;
+    struct weir_change change = WEIR_NO_CHANGE;
+    (void)cause;
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+        if (weir_diagnosis_has(&c->verdict->found, before[i]))
+            return;
+    change.cores = d->reachable + 1;
+    change.workers = d->workers > 0 ? d->workers + 1 : 0;
+    bool frees = has_advice(&c->verdict->found, WEIR_ADVICE_FREE_CORES);
+    struct weir_advice *to = frees ? NULL : predict(c, WEIR_ADVICE_MORE_CORES, &change);
+    if (to)
+        snprintf(to->what, sizeof to->what, "about %.0f images/s per additional core",
+                 d->each_s[WEIR_RESOURCE_CORES] > 0 ? 1 / d->each_s[WEIR_RESOURCE_CORES] : 0);
+}
+
+static void advise_more_workers(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
+{
+    struct weir_change change = weir_change_more_workers(c->demands);
+    bool refuted = weir_verdict_workers_refuted(&c->verdict->facts);
+    struct weir_advice *to = refuted ? NULL : predict(c, WEIR_ADVICE_MORE_WORKERS, &change);
+    (void)cause;
+    if (!to)
         return;
-    advice.figure = change.workers;
-    advice.if_latency = weir_verdict_has(verdict, WEIR_CAUSE_STORAGE);
-    snprintf(advice.flag, sizeof advice.flag, "--num-workers %.0f", change.workers);
-    add(verdict, &advice);
+    to->if_latency = weir_diagnosis_has(&c->verdict->found, WEIR_CAUSE_STORAGE);
+    set_workers(to, change.workers);
+    if (weir_diagnosis_has(&c->verdict->found, WEIR_CAUSE_TOO_FEW_WORKERS))
+        snprintf(to->what, sizeof to->what, "cores are idle");
+}
+
+static void say_free_cores(struct weir_advice *advice, double cores)
+{
+    snprintf(advice->what, sizeof advice->what, "if this run had all %.3g cores", cores);
 }
 
 /* Suggests the cores that other processes use, with a worker on each. */
-static void advise_free_cores(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                              const struct weir_verdict_cause *cause)
+static void advise_free_cores(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    const struct weir_demands *d = &verdict->demands;
-    struct weir_change change = weir_change_free_cores(d);
-    struct weir_verdict_advice advice;
-    (void)cause;
-    if (report->prof.machine.others_cores < WEIR_VERDICT_OTHERS * d->usable || change.workers > d->usable + 0.25 ||
-        !predict(&advice, verdict, WEIR_ADVICE_FREE_CORES, &change))
+    const struct weir_demands *d = c->demands;
+    const struct weir_change *change = &c->without[cause->cause];
+    bool others = c->report->prof.machine.others_cores >= WEIR_VERDICT_OTHERS * d->usable;
+    struct weir_advice *to =
+        others && change->workers <= d->usable + 0.25 ? predict(c, WEIR_ADVICE_FREE_CORES, change) : NULL;
+    if (!to)
         return;
-    advice.figure = change.cores;
-    snprintf(advice.flag, sizeof advice.flag, "--num-workers %.0f", change.workers);
-    add(verdict, &advice);
+    say_free_cores(to, change->cores);
+    set_workers(to, change->workers);
 }
 
-static void advise_fewer_workers(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                                 const struct weir_verdict_cause *cause)
+static void advise_fewer_workers(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    struct weir_verdict_advice advice = {.kind = WEIR_ADVICE_FEWER_WORKERS, .ratio = 1};
-    (void)report, (void)cause;
-    advice.figure = fmax(floor(verdict->demands.usable + 0.25), 1);
-    snprintf(advice.flag, sizeof advice.flag, "--num-workers %.0f", advice.figure);
-    add(verdict, &advice);
+    struct weir_advice *to = weir_diagnosis_advise(&c->verdict->found, WEIR_ADVICE_FEWER_WORKERS, 0);
+    (void)cause;
+    if (!to)
+        return;
+    to->ratio = 1;
+    to->resource = weir_resource_name(WEIR_RESOURCE_CORES);
+    set_workers(to, fmax(floor(c->demands->usable + 0.25), 1));
 }
 
 /* Suggests more prefetch. Threads then no longer wait for each other, so the predicted rate is the lowest bound. */
-static void advise_more_batches(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                                const struct weir_verdict_cause *cause)
+static void advise_more_batches(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    const struct weir_demands *d = &verdict->demands;
-    int prefetch = report->queue_slots > 1 ? report->queue_slots - 1 : 1;
-    struct weir_verdict_advice advice = {.kind = WEIR_ADVICE_MORE_BATCHES, .limit = d->least};
-    double ratio = d->rate > 0 ? d->bound_rate / d->rate : 0;
+    const struct weir_demands *d = c->demands;
+    int prefetch = c->report->queue_slots > 1 ? c->report->queue_slots - 1 : 1;
+    struct weir_advice *to =
+        weir_diagnosis_advise(&c->verdict->found, WEIR_ADVICE_MORE_BATCHES, d->rate > 0 ? d->bound_rate / d->rate : 0);
     (void)cause;
-    advice.ratio = ratio >= WEIR_VERDICT_WORTH ? ratio : 0;
-    snprintf(advice.flag, sizeof advice.flag, "--prefetch %d", 4 * prefetch > 16 ? 4 * prefetch : 16);
-    add(verdict, &advice);
+    if (!to)
+        return;
+    set_limit(c, to, d->least);
+    snprintf(to->setting, sizeof to->setting, "--prefetch %d", 4 * prefetch > 16 ? 4 * prefetch : 16);
 }
 
-static void advise_read_ahead(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                              const struct weir_verdict_cause *cause)
+static void advise_read_ahead(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
     enum { DEPTH = 64 }; /* number of reads in flight, instead of one per worker */
-    const struct weir_demands *d = &verdict->demands;
+    const struct weir_demands *d = c->demands;
     double hidden = 1 - fmin(fmax(d->workers, 1) / DEPTH, 1);
     struct weir_change change = weir_change_cheaper(d, 0, hidden * weir_demands_asleep_s(d));
-    struct weir_verdict_advice advice;
+    struct weir_advice *to = c->report->setup.reads_ahead ? NULL : predict(c, WEIR_ADVICE_READ_AHEAD, &change);
     (void)cause;
-    if (report->setup.reads_ahead || !predict(&advice, verdict, WEIR_ADVICE_READ_AHEAD, &change))
+    if (!to)
         return;
-    advice.if_latency = weir_verdict_has(verdict, WEIR_CAUSE_STORAGE);
-    snprintf(advice.flag, sizeof advice.flag, "--io uring");
-    add(verdict, &advice);
+    to->if_latency = weir_diagnosis_has(&c->verdict->found, WEIR_CAUSE_STORAGE);
+    set_option(to, "--io uring");
 }
 
 /* Whether the run trained a policy (weir train). Such a run needs floats, and its length is a number of epochs. */
@@ -289,192 +302,176 @@ static bool is_training(const struct weir_loader_report *report)
     return weir_demands_row(report, "21_backward", WEIR_SIDE_CONSUMER) != NULL;
 }
 
-static void advise_taker(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                         const struct weir_verdict_cause *cause)
+/* Suggests to stop what takes the cores. */
+static void advise_taker(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    struct weir_change change = weir_change_no_taker(&verdict->demands, cause, report);
-    struct weir_verdict_advice advice;
+    const struct weir_change *change = &c->without[cause->cause];
     enum weir_advice_kind kind = cause->cause == WEIR_CAUSE_QUOTA  ? WEIR_ADVICE_QUOTA
                                  : cause->cause == WEIR_CAUSE_HOST ? WEIR_ADVICE_HOST
                                                                    : WEIR_ADVICE_FREE_CORES;
-    if (!predict(&advice, verdict, kind, &change))
-        return;
-    advice.figure = change.cores;
-    add(verdict, &advice);
+    struct weir_advice *to = predict(c, kind, change);
+    if (to && kind == WEIR_ADVICE_QUOTA)
+        snprintf(to->what, sizeof to->what, "of %.3g cores", change->cores);
+    else if (to && kind == WEIR_ADVICE_FREE_CORES)
+        say_free_cores(to, change->cores);
 }
 
-static void advise_convert(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                           const struct weir_verdict_cause *cause)
+static void advise_convert(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    struct weir_verdict_advice advice = {.kind = WEIR_ADVICE_CONVERT, .ratio = cause->gain};
-    struct weir_change change = weir_change_cheaper(&verdict->demands, 0, weir_demands_asleep_s(&verdict->demands));
-    (void)report;
-    change.library_s = 0;
-    if (!predict(&advice, verdict, WEIR_ADVICE_CONVERT, &change))
-        return;
-    snprintf(advice.flag, sizeof advice.flag, "weir convert");
-    add(verdict, &advice);
+    struct weir_advice *to = predict(c, WEIR_ADVICE_CONVERT, &c->without[cause->cause]);
+    if (to)
+        set_option(to, "weir convert");
 }
 
-static void advise_warm(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                        const struct weir_verdict_cause *cause)
+static void advise_warm(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    struct weir_change change = weir_change_cheaper(&verdict->demands, 0, weir_demands_asleep_s(&verdict->demands));
-    bool measured = cause->cold.later_rate > 0 && cause->cold.first_rate > 0;
-    struct weir_verdict_advice advice;
-    (void)report;
-    if (!predict(&advice, verdict, WEIR_ADVICE_WARM, &change) && !measured)
-        return;
-    if (measured)
-        advice = (struct weir_verdict_advice){
-            .kind = WEIR_ADVICE_WARM, .ratio = cause->gain, .measured = true, .figure = cause->cold.later_rate};
-    add(verdict, &advice);
-}
-
-static void advise_consumer(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                            const struct weir_verdict_cause *cause)
-{
-    const struct weir_demands *d = &verdict->demands;
-    bool simulated = report->steps.step_ms > 0 && !report->gpu.used; /* a trace would show its sleep */
-    if (cause->consumer.kind != WEIR_CONSUMER_COMPUTING && !cause->consumer.traced && !simulated) {
-        add_flag(verdict, WEIR_ADVICE_TRACE, "--profile DIR");
+    if (weir_verdict_later_rate(c->report) <= 0) {
+        predict(c, WEIR_ADVICE_WARM, &c->without[cause->cause]);
         return;
     }
-    struct weir_verdict_advice advice = {.kind = WEIR_ADVICE_FASTER_STEP};
+    struct weir_advice *to = weir_diagnosis_advise(&c->verdict->found, WEIR_ADVICE_WARM, cause->gain);
+    if (to)
+        to->measured = true;
+}
+
+static void advise_consumer(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
+{
+    const struct weir_demands *d = c->demands;
+    struct weir_advice *to = weir_diagnosis_advise(&c->verdict->found, cause->advice, 0);
+    enum weir_resource limit = WEIR_RESOURCE_CORES;
     double next = INFINITY;
+    if (cause->advice == WEIR_ADVICE_TRACE) {
+        set_option(to, "--profile DIR");
+        return;
+    }
     for (int i = 0; i < WEIR_RESOURCES; i++)
         if (i != WEIR_RESOURCE_CONSUMER && d->bound[i] > 0 && d->bound[i] < next) {
             next = d->bound[i];
-            advice.limit = (enum weir_resource)i;
+            limit = (enum weir_resource)i;
         }
-    advice.ratio = isfinite(next) && d->rate > 0 ? next / d->rate : 0;
-    add(verdict, &advice);
+    to->at_most = true;
+    to->ratio = isfinite(next) && d->rate > 0 ? next / d->rate : 0;
+    set_limit(c, to, limit);
 }
 
 /* Suggests finding out why something is slow. For a slow worker there is no prediction. */
-static void advise_look_at(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                           const struct weir_verdict_cause *cause)
+static void advise_look_at(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    struct weir_verdict_advice advice = {.kind = WEIR_ADVICE_LOOK_AT};
-    (void)report;
-    if (cause->cause != WEIR_CAUSE_SLOW_WORKER) {
-        struct weir_change change = weir_change_no_slow_source(&verdict->demands, cause);
-        if (!predict(&advice, verdict, WEIR_ADVICE_LOOK_AT, &change))
-            advice.ratio = 0;
-    }
-    add(verdict, &advice);
+    bool predicted = cause->cause != WEIR_CAUSE_SLOW_WORKER;
+    if (!predicted || !predict(c, WEIR_ADVICE_LOOK_AT, &c->without[cause->cause]))
+        weir_diagnosis_advise(&c->verdict->found, WEIR_ADVICE_LOOK_AT, 0);
 }
 
 /* Suggests the number of requests in flight that hides their latency. */
-static void advise_in_flight(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                             const struct weir_verdict_cause *cause)
+static void advise_in_flight(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    struct weir_change change = weir_change_no_server(&verdict->demands, report);
-    struct weir_verdict_advice advice;
-    (void)cause;
-    if (!predict(&advice, verdict, WEIR_ADVICE_IN_FLIGHT, &change))
+    static const double SPARE = 1.25; /* requests come in bursts */
+    enum { MOST = 1024 };
+    const struct weir_report_server *server = &c->report->server;
+    enum weir_resource limit;
+    double now = fmax(server->in_flight, 1);
+    double ratio = weir_verdict_predict(c->verdict, &c->without[cause->cause], &limit);
+    double needed = fmin(fmax(ceil(SPARE * ratio * now), server->limit + 1), MOST);
+    if (SPARE * ratio * now > MOST)
+        ratio = fmin(ratio, MOST / now);
+    if (needed <= server->limit || ratio < WEIR_VERDICT_WORTH)
         return;
-    int depth = weir_verdict_in_flight(verdict, report, &advice.ratio);
-    snprintf(advice.flag, sizeof advice.flag, "--io-depth %d", depth);
-    if (depth > report->server.limit && advice.ratio >= WEIR_VERDICT_WORTH)
-        add(verdict, &advice);
+    struct weir_advice *to = weir_diagnosis_advise(&c->verdict->found, WEIR_ADVICE_IN_FLIGHT, ratio);
+    if (!to)
+        return;
+    set_limit(c, to, limit);
+    snprintf(to->setting, sizeof to->setting, "--io-depth %.0f", needed);
 }
 
-static void advise_near(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                        const struct weir_verdict_cause *cause)
+static void advise_near(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    struct weir_change change = weir_change_no_server(&verdict->demands, report);
-    const struct weir_report_server *server = &report->server;
-    struct weir_verdict_advice advice;
+    const struct weir_report_server *server = &c->report->server;
     bool has_cache = server->cache_bytes + server->cache_stored_bytes + server->cache_full_bytes > 0;
-    (void)cause;
-    if (has_cache || !predict(&advice, verdict, WEIR_ADVICE_NEAR, &change))
-        return;
-    snprintf(advice.flag, sizeof advice.flag, "--cache DIR");
-    add(verdict, &advice);
+    struct weir_advice *to = has_cache ? NULL : predict(c, WEIR_ADVICE_NEAR, &c->without[cause->cause]);
+    if (to)
+        set_option(to, "--cache DIR");
 }
 
-static void advise_hybrid(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                          const struct weir_verdict_cause *cause)
+static void advise_hybrid(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
     (void)cause;
-    if (report->gpu.decode.cpu_frames == 0)
-        add_flag(verdict, WEIR_ADVICE_HYBRID, "--decoder hybrid");
+    if (c->report->gpu.decode.cpu_frames == 0)
+        set_option(weir_diagnosis_advise(&c->verdict->found, WEIR_ADVICE_HYBRID, 0), "--decoder hybrid");
 }
 
-static void advise_longer(struct weir_verdict *verdict, const struct weir_loader_report *report,
-                          const struct weir_verdict_cause *cause)
+static void advise_longer(struct weir_verdict_case *c, const struct weir_diagnosis_cause *cause)
 {
-    if (cause->doubt.why == WEIR_DOUBT_TOO_SHORT)
-        add_flag(verdict, WEIR_ADVICE_LONGER, is_training(report) ? "--num-epochs 10" : "--seconds 5");
+    struct weir_advice *to = weir_diagnosis_advise(&c->verdict->found, cause->advice, 0);
+    if (to)
+        set_option(to, is_training(c->report) ? "--num-epochs 10" : "--seconds 5");
 }
 
 /* ---- unused capabilities ---- */
 
-/* Inserts advice before the first one with a smaller predicted gain. If the list is full, the last one is dropped. */
-static void insert(struct weir_verdict *verdict, const struct weir_verdict_advice *advice)
+/* Moves the last advice before the first one with a smaller predicted gain. */
+static void rise(struct weir_diagnosis *found)
 {
-    int at = 0, n = verdict->n_advices;
-    if (has_advice(verdict, advice->kind))
-        return;
-    while (at < n && !(verdict->advices[at].ratio > 0 && verdict->advices[at].ratio < advice->ratio))
+    struct weir_advice last = found->advices[found->n_advices - 1];
+    int at = 0;
+    while (at < found->n_advices - 1 && !(found->advices[at].ratio > 0 && found->advices[at].ratio < last.ratio))
         at++;
-    if (at == WEIR_VERDICT_ADVICES)
-        return;
-    verdict->n_advices = n < WEIR_VERDICT_ADVICES ? n + 1 : n;
-    for (int i = verdict->n_advices - 1; i > at; i--)
-        verdict->advices[i] = verdict->advices[i - 1];
-    verdict->advices[at] = *advice;
+    for (int i = found->n_advices - 1; i > at; i--)
+        found->advices[i] = found->advices[i - 1];
+    found->advices[at] = last;
 }
 
 /* Suggests the JPEG engines if batches go to a GPU that has some but CPU cores decode all JPEGs. Conversion to floats
  * is not part of the saving, because the GPU already does it. */
-static void advise_engines(struct weir_verdict *verdict, const struct weir_loader_report *report)
+static void advise_engines(struct weir_verdict_case *c)
 {
-    const struct weir_demands *d = &verdict->demands;
-    const struct weir_report_setup *setup = &report->setup;
+    const struct weir_demands *d = c->demands;
+    const struct weir_report_setup *setup = &c->report->setup;
     double pixels = (double)setup->width * setup->height;
-    if (setup->device < 0 || setup->jpeg_engines <= 0 || report->gpu.decode.n_engines > 0 || !is_jpeg(setup) ||
+    if (setup->device < 0 || setup->jpeg_engines <= 0 || c->report->gpu.decode.n_engines > 0 || !is_jpeg(setup) ||
         pixels <= 0)
         return;
     struct weir_change change = weir_change_cheaper(d, weir_demands_worker_cpu_s(d) * fmax(d->cpu[WEIR_CPU_DECODE], 0),
                                                     d->blocked_decode * weir_demands_asleep_s(d));
-    struct weir_verdict_advice advice;
-    predict(&advice, verdict, WEIR_ADVICE_ENGINES, &change);
+    enum weir_resource limit;
+    double ratio = weir_verdict_predict(c->verdict, &change, &limit);
     double most = setup->jpeg_engines * WEIR_VERDICT_ENGINE_PIXELS / pixels / d->bound_rate;
-    if (most < advice.ratio) {
-        advice.ratio = most;
-        advice.limit = WEIR_RESOURCE_ENGINES;
-    }
-    advice.figure = setup->jpeg_engines;
-    snprintf(advice.flag, sizeof advice.flag, "--decoder auto");
-    if (advice.ratio >= WEIR_VERDICT_WORTH)
-        insert(verdict, &advice);
+    if (fmin(ratio, most) < WEIR_VERDICT_WORTH)
+        return;
+    struct weir_advice *to = weir_diagnosis_advise(&c->verdict->found, WEIR_ADVICE_ENGINES, fmin(ratio, most));
+    if (!to)
+        return;
+    set_limit(c, to, most < ratio ? WEIR_RESOURCE_ENGINES : limit);
+    snprintf(to->what, sizeof to->what, "the GPU's %d engines are idle", setup->jpeg_engines);
+    set_option(to, "--decoder auto");
+    rise(&c->verdict->found);
 }
 
 /* Suggests batches of bytes if conversion to floats, which runs inside decoding but has its own stage, takes much CPU
  * time. Training code can convert instead. */
-static void advise_u8(struct weir_verdict *verdict, const struct weir_loader_report *report)
+static void advise_u8(struct weir_verdict_case *c)
 {
-    const struct weir_demands *d = &verdict->demands;
+    const struct weir_demands *d = c->demands;
     double convert = d->cpu[WEIR_CPU_CONVERT];
     struct weir_change change = weir_change_cheaper(d, weir_demands_worker_cpu_s(d) * fmax(convert, 0), 0);
-    struct weir_verdict_advice advice;
-    if (!report->setup.normalised || is_training(report) || convert < WEIR_VERDICT_CONVERT ||
-        !predict(&advice, verdict, WEIR_ADVICE_U8, &change))
+    bool applies = c->report->setup.normalised && !is_training(c->report) && convert >= WEIR_VERDICT_CONVERT;
+    struct weir_advice *to = applies ? predict(c, WEIR_ADVICE_U8, &change) : NULL;
+    if (!to)
         return;
-    snprintf(advice.flag, sizeof advice.flag, "--dtype u8");
-    insert(verdict, &advice);
+    set_option(to, "--dtype u8");
+    rise(&c->verdict->found);
 }
 
 /* Suggests an index file if opening the dataset took long, because the file saves its result for later runs. */
-static void advise_index(struct weir_verdict *verdict, const struct weir_loader_report *report)
+static void advise_index(struct weir_verdict_case *c)
 {
-    const struct weir_report_setup *setup = &report->setup;
-    struct weir_verdict_advice advice = {.kind = WEIR_ADVICE_INDEX, .figure = setup->index_s, .flag = "--index FILE"};
-    if (!setup->indexed && setup->index_s >= WEIR_VERDICT_INDEX_S &&
-        setup->index_s >= WEIR_VERDICT_INDEX_PART * report->wall_s)
-        insert(verdict, &advice);
+    const struct weir_report_setup *setup = &c->report->setup;
+    bool slow = setup->index_s >= WEIR_VERDICT_INDEX_S &&
+                setup->index_s >= WEIR_VERDICT_INDEX_PART * c->report->wall_s && !setup->indexed;
+    struct weir_advice *to = slow ? weir_diagnosis_advise(&c->verdict->found, WEIR_ADVICE_INDEX, 0) : NULL;
+    if (!to)
+        return;
+    snprintf(to->what, sizeof to->what, "opening the dataset took %.1f s and is repeated by every run", setup->index_s);
+    set_option(to, "--index FILE");
 }
 
 /* ---- the table ---- */
@@ -507,17 +504,18 @@ static const struct {
     {WEIR_CAUSE_BIT(CANNOT_TELL), advise_longer},
 };
 
-void weir_verdict_advise(struct weir_verdict *verdict, const struct weir_loader_report *report)
+void weir_verdict_advise(struct weir_verdict_case *c)
 {
-    for (int i = 0; i < verdict->n_causes; i++) {
-        const struct weir_verdict_cause *cause = &verdict->causes[i];
+    enum { SHOWN = 5 };
+    struct weir_diagnosis *found = &c->verdict->found;
+    for (int i = 0; i < found->n_causes; i++)
         for (size_t row = 0; row < sizeof advice_for / sizeof advice_for[0]; row++)
-            if (advice_for[row].causes & UINT64_C(1) << cause->cause)
-                advice_for[row].advise(verdict, report, cause);
+            if (advice_for[row].causes & UINT64_C(1) << found->causes[i].cause)
+                advice_for[row].advise(c, &found->causes[i]);
+    if (found->bound != WEIR_BOUND_UNKNOWN && found->bound != WEIR_BOUND_NO) {
+        advise_engines(c);
+        advise_u8(c);
+        advise_index(c);
     }
-    if (verdict->bound == WEIR_BOUND_UNKNOWN || verdict->bound == WEIR_BOUND_NO)
-        return;
-    advise_engines(verdict, report);
-    advise_u8(verdict, report);
-    advise_index(verdict, report);
+    found->n_advices = found->n_advices < SHOWN ? found->n_advices : SHOWN;
 }

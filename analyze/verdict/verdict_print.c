@@ -1,114 +1,22 @@
-/* Prints a verdict: its sentences, the advice, the limits, and the shares of the step. */
+/* Prints what follows the causes and the advice: stages, limits, and the shares of the step; and writes JSON. */
 #include "analyze/verdict/stage_advice.h"
 #include "analyze/verdict/verdict_priv.h"
+#include "base/field_rows.h"
 #include "base/numbers.h"
-#include "base/terminal.h"
-#include "base/text.h"
 
 #include <math.h>
-#include <string.h>
 
-/* ---- advice ---- */
-
-static void say_cache(FILE *out, const struct weir_verdict_advice *advice)
-{
-    char size[24];
-    weir_cache_bytes_text(size, advice->figure, false);
-    if (advice->part >= 1)
-        fprintf(out, "all frames fit in %s", size);
-    else
-        fprintf(out, "%.0f %% of the frames fit in %s", weir_percent(advice->part), size);
-}
-
-static void say_change(FILE *out, const struct weir_verdict *verdict, const struct weir_verdict_advice *advice)
-{
-    bool cores_idle = weir_verdict_has(verdict, WEIR_CAUSE_TOO_FEW_WORKERS);
-    switch (advice->kind) {
-    case WEIR_ADVICE_CACHE:
-        say_cache(out, advice);
-        break;
-    case WEIR_ADVICE_MORE_CORES:
-        fprintf(out, "about %.0f images/s per additional core", advice->figure);
-        break;
-    case WEIR_ADVICE_FREE_CORES:
-        fprintf(out, "if this run had all %.3g cores", advice->figure);
-        break;
-    case WEIR_ADVICE_QUOTA:
-        fprintf(out, "of %.3g cores", advice->figure);
-        break;
-    case WEIR_ADVICE_ENGINES:
-        fprintf(out, "the GPU's %.0f engines are idle", advice->figure);
-        break;
-    case WEIR_ADVICE_INDEX:
-        fprintf(out, "opening the dataset took %.1f s and is repeated by every run", advice->figure);
-        break;
-    case WEIR_ADVICE_KEY_FRAMES:
-        fprintf(out, "encode the videos with one every 2 pictures; now %.1f pictures are decoded per frame",
-                advice->figure);
-        break;
-    case WEIR_ADVICE_JPEGS:
-        fprintf(out, "one takes %.2f ms to decode, measured on a few frames", 1e3 * advice->figure);
-        break;
-    default:
-        fputs(advice->kind == WEIR_ADVICE_MORE_WORKERS && cores_idle
-                  ? "cores are idle"
-                  : weir_advice_words(WEIR_SUBJECT_LOADER, advice->kind)->what,
-              out);
-    }
-}
-
-static void say_limit(FILE *out, enum weir_resource limit)
-{
-    bool plural = limit == WEIR_RESOURCE_CORES || limit == WEIR_RESOURCE_WORKERS || limit == WEIR_RESOURCE_ENGINES;
-    fprintf(out, ", until the %s %s the limit", weir_resource_text(limit), plural ? "are" : "is");
-}
-
-static void say_effect(FILE *out, const struct weir_verdict *verdict, const struct weir_verdict_advice *advice)
-{
-    bool faster_step = advice->kind == WEIR_ADVICE_FASTER_STEP;
-    say_change(out, verdict, advice);
-    if (advice->ratio <= 0 || advice->kind == WEIR_ADVICE_FEWER_WORKERS)
-        return;
-    fputs(faster_step ? ": up to " : ": ", out);
-    weir_ratio_print(out, advice->ratio);
-    fputs(faster_step ? " x" : advice->measured ? " x (measured)" : " x (predicted)", out);
-    if (advice->if_latency)
-        fputs(" if latency is the cause", out);
-    if (!advice->measured && (faster_step || advice->limit != verdict->demands.least))
-        say_limit(out, advice->limit);
-    if (advice->kind == WEIR_ADVICE_CACHE)
-        fputs(", from the second epoch on; the first, which fills it, is slower", out);
-}
-
-static void print_advice(FILE *out, const struct weir_verdict *verdict, const struct weir_verdict_advice *advice)
-{
-    fprintf(out, "  %-22s  ", weir_advice_words(WEIR_SUBJECT_LOADER, advice->kind)->name);
-    say_effect(out, verdict, advice);
-    if (*advice->flag)
-        fprintf(out, "  %s", advice->flag);
-    fputc('\n', out);
-}
-
-/* ---- the whole verdict ---- */
-
-static void print_cause(FILE *out, const struct weir_verdict *verdict, int i, const struct weir_loader_report *report)
-{
-    char text[768];
-    weir_verdict_sentence(text, sizeof text, verdict, &verdict->causes[i], report);
-    if (i == 0 && text[0] >= 'a' && text[0] <= 'z')
-        text[0] = (char)(text[0] - 'a' + 'A');
-    fprintf(out, "%s%s.\n", i > 0 ? "  also: " : "", text);
-}
+/* ---- text ---- */
 
 static void print_bound(FILE *out, const struct weir_verdict *verdict)
 {
     const struct weir_demands *d = &verdict->demands;
-    if (!d->known || d->bound_rate <= 0 || verdict->bound == WEIR_BOUND_UNKNOWN)
+    if (!d->known || d->bound_rate <= 0 || verdict->found.bound == WEIR_BOUND_UNKNOWN)
         return;
     fputs("  limits in images/s:", out);
     const char *comma = " the ";
     for (int i = 0; i < WEIR_RESOURCES; i++) {
-        if (d->bound[i] <= 0 || (i == WEIR_RESOURCE_CONSUMER && verdict->bound == WEIR_BOUND_NO_STEP))
+        if (d->bound[i] <= 0 || (i == WEIR_RESOURCE_CONSUMER && verdict->found.bound == WEIR_BOUND_NO_STEP))
             continue;
         fprintf(out, "%s%s %.0f", comma, weir_resource_text((enum weir_resource)i), d->bound[i]);
         comma = ", the ";
@@ -120,7 +28,7 @@ static void print_bound(FILE *out, const struct weir_verdict *verdict)
 static bool are_shares_worth_printing(const struct weir_verdict *verdict)
 {
     const struct weir_step_shares *shares = &verdict->shares;
-    bool waits = verdict->bound == WEIR_BOUND_PARTLY || verdict->bound == WEIR_BOUND_STRONGLY;
+    bool waits = verdict->found.bound == WEIR_BOUND_PARTLY || verdict->found.bound == WEIR_BOUND_STRONGLY;
     return shares->known && (shares->backward > 0 || shares->optimiser > 0 || (waits && shares->forward > 0));
 }
 
@@ -149,44 +57,99 @@ static void print_shares(FILE *out, const struct weir_step_shares *shares)
                                                                      : "");
 }
 
-static void put_headline(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report)
-{
-    const char *part = !report->final || report->epoch_count == 0 ? "time"
-                       : report->after_fill                       ? "time after the epoch that filled the cache"
-                                                                  : "run";
-    weir_diagnosis_lead(
-        out, &(struct weir_diagnosis){
-                 .bound = verdict->bound, .wait = verdict->wait, .validation = report->steps.validation, .part = part});
-    if (verdict->n_causes > 0)
-        print_cause(out, verdict, 0, report);
-}
+struct printed {
+    const struct weir_verdict *verdict;
+    const struct weir_loader_report *report;
+};
 
-static void put_rest(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report)
+static void print_more(FILE *out, const void *user)
 {
-    for (int i = 1; i < verdict->n_causes; i++)
-        print_cause(out, verdict, i, report);
-    for (int i = 0; i < verdict->n_advices; i++)
-        print_advice(out, verdict, &verdict->advices[i]);
+    const struct printed *printed = user;
     struct weir_stage_times times;
-    weir_stage_times_of(&times, verdict, report);
+    weir_stage_times_of(&times, printed->verdict, printed->report);
     weir_stage_advice_print(out, &times);
-    print_bound(out, verdict);
-    if (are_shares_worth_printing(verdict))
-        print_shares(out, &verdict->shares);
+    print_bound(out, printed->verdict);
+    if (are_shares_worth_printing(printed->verdict))
+        print_shares(out, &printed->verdict->shares);
 }
 
 void weir_verdict_lines(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report)
 {
-    put_headline(out, verdict, report);
-    put_rest(out, verdict, report);
+    weir_diagnosis_lines(out, &verdict->found, print_more, &(struct printed){verdict, report});
 }
 
 void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report)
 {
-    struct weir_wrap wrap;
-    put_headline(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), verdict, report);
-    wrap.highlight = true;
-    weir_wrap_close(&wrap);
-    put_rest(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, " | "), verdict, report);
-    weir_wrap_close(&wrap);
+    weir_diagnosis_print(out, &verdict->found, print_more, &(struct printed){verdict, report});
+}
+
+/* ---- JSON ---- */
+
+static void put_resources(struct weir_json *json, const void *from)
+{
+    const struct weir_demands *d = from;
+    weir_json_object(json, "resources");
+    for (int i = 0; i < WEIR_RESOURCES && d->known; i++) {
+        if (d->bound[i] <= 0)
+            continue;
+        weir_json_object(json, weir_resource_name((enum weir_resource)i));
+        weir_json_double(json, "busy_s_per_image", d->each_s[i]);
+        weir_json_double(json, "images_per_s_at_most", d->bound[i]);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, '}');
+}
+
+#define S struct weir_worker_time
+static const struct weir_field times[] = {
+    PLAIN("cpu", cpu),
+    PLAIN("throttled", throttled),
+    PLAIN("core_wait", core_wait),
+    PLAIN("blocked", blocked),
+    PLAIN("idle", idle),
+    PLAIN("library", library),
+    PLAIN("other_waits", other_waits),
+    {.key = "unattributed", .type = WEIR_FIELD_DOUBLE, WEIR_FIELD_AT(S, unattributed), .older = "other"},
+};
+static WEIR_FIELDS(times_fields, times);
+#undef S
+
+#define S struct weir_step_shares
+static const struct weir_field shares[] = {
+    PLAIN("data_wait", wait),
+    PLAIN("forward", forward),
+    PLAIN("backward", backward),
+    PLAIN("optimizer", optimiser),
+    PLAIN("release", release),
+    {.key = "unattributed", .type = WEIR_FIELD_DOUBLE, WEIR_FIELD_AT(S, unattributed), .older = "other"},
+    OMIT("backward_over_forward", backward_over_forward),
+};
+static WEIR_FIELDS(shares_fields, shares);
+#undef S
+
+#define S struct weir_verdict
+static const struct weir_field verdict_rows[] = {
+    PLAIN("decode_share", demands.decode_share),
+    PLAIN("decode_rule", decode_rule),
+    WRITTEN_AT(put_resources, demands),
+    PLAIN("images_per_s", demands.rate),
+    PLAIN("gap", demands.gap),
+    PLAIN("usable_cores", demands.usable),
+    PLAIN("own_cores", demands.own_cores),
+    MEMBER("workers_time", times_fields, demands.of),
+    MEMBER_IF("step_shares", shares_fields, shares, known),
+};
+static WEIR_FIELDS(verdict_fields, verdict_rows);
+#undef S
+
+void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict,
+                       const struct weir_loader_report *report)
+{
+    struct weir_stage_times stages;
+    weir_stage_times_of(&stages, verdict, report);
+    weir_json_object(json, "verdict");
+    weir_diagnosis_json(json, &verdict->found);
+    weir_stage_advice_json(json, &stages);
+    weir_fields_json(json, &verdict_fields, verdict);
+    weir_json_end(json, '}');
 }

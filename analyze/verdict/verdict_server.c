@@ -1,6 +1,8 @@
-/* Rules and advice for files on servers: too few requests in flight, latency, bandwidth, or a server that limits the
+/* The rule for files on servers: too few requests in flight, latency, bandwidth, or a server that limits the
  * requests. */
 #include "analyze/verdict/verdict_priv.h"
+#include "base/numbers.h"
+#include "prof/report/report_fields.h"
 
 #include <math.h>
 
@@ -36,37 +38,49 @@ static enum weir_cause kind_of_server(const struct weir_report_server *server, c
     return is_bound && queued < WEIR_VERDICT_QUEUED ? WEIR_CAUSE_FEW_IN_FLIGHT : WEIR_CAUSE_SERVER_BANDWIDTH;
 }
 
-bool weir_rule_server(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+/* Says why, with the times to the first byte. */
+static void say_server(const struct weir_verdict_case *c, struct weir_diagnosis_cause *cause,
+                       const struct weir_report_row *first)
+{
+    const struct weir_report_server *server = &c->report->server;
+    const char *host = *server->host ? server->host : "the server";
+    double wait = weir_percent(cause->share), s = c->report->steps.train_s + c->report->steps.val_s;
+    char mean[24], least[24];
+    weir_report_time(mean, server->wait_s);
+    weir_report_time(least, first->min_s);
+    if (cause->cause == WEIR_CAUSE_FEW_IN_FLIGHT)
+        weir_diagnosis_say(cause,
+                           "too few requests to %s are in flight: %.0f on average, at most %d%s, with %s to the first "
+                           "byte; the workers wait for them %.0f %% of their time",
+                           host, server->in_flight, server->limit, server->limit_fixed ? " (--io-depth)" : "", mean,
+                           wait);
+    else if (cause->cause == WEIR_CAUSE_SERVER_LATENCY)
+        weir_diagnosis_say(cause,
+                           "the latency of %s is the limit: %s to the first byte of a request; the workers wait for "
+                           "requests %.0f %% of their time, with only %.0f in flight on average",
+                           host, mean, wait, server->in_flight);
+    else if (cause->cause == WEIR_CAUSE_SERVER_BANDWIDTH)
+        weir_diagnosis_say(cause,
+                           "the bandwidth of %s, or of the link to it, is the limit: %.1f MB/s; with %.0f requests in "
+                           "flight, the first byte takes %s (at least %s), and the workers wait %.0f %% of their time",
+                           host, (double)server->bytes / s / 1e6, server->in_flight, mean, least, wait);
+    else
+        weir_diagnosis_say(cause,
+                           "%s limits the requests: it refused %.0f %% of them (429, 503), and the workers wait for "
+                           "requests %.0f %% of their time",
+                           host, weir_percent((double)server->limited / (double)server->requests), wait);
+}
+
+void weir_rule_server(struct weir_verdict_case *c)
 {
     const struct weir_demands *d = c->demands;
     const struct weir_report_server *server = &c->report->server;
     const struct weir_report_row *first = first_bytes(c->report);
     double s = c->report->steps.train_s + c->report->steps.val_s;
     if (server->requests == 0 || !first || s <= 0)
-        return false;
-    cause->cause = kind_of_server(server, first);
-    cause->share = waited_s(d, c->report) * d->rate / fmax(d->workers, 1);
-    cause->server.first_byte_s = server->wait_s;
-    cause->server.least_s = first->min_s;
-    cause->server.bytes_per_s = (double)server->bytes / s;
-    return cause->share >= WEIR_VERDICT_BLOCKED || weir_verdict_waits_for_reads(c);
-}
-
-/* ---- changes ---- */
-
-struct weir_change weir_change_no_server(const struct weir_demands *d, const struct weir_loader_report *report)
-{
-    return weir_change_cheaper(d, 0, waited_s(d, report));
-}
-
-int weir_verdict_in_flight(const struct weir_verdict *verdict, const struct weir_loader_report *report, double *ratio)
-{
-    static const double SPARE = 1.25; /* requests come in bursts */
-    enum { MOST = 1024 };
-    const struct weir_report_server *server = &report->server;
-    double now = fmax(server->in_flight, 1), needed = ceil(SPARE * *ratio * now);
-    (void)verdict;
-    if (needed > MOST)
-        *ratio = fmin(*ratio, MOST / now);
-    return (int)fmin(fmax(needed, server->limit + 1), MOST);
+        return;
+    double wait_s = waited_s(d, c->report), share = wait_s * d->rate / fmax(d->workers, 1);
+    struct weir_change without = weir_change_cheaper(d, 0, wait_s);
+    if (share >= WEIR_VERDICT_BLOCKED || weir_verdict_waits_for_reads(c))
+        say_server(c, weir_verdict_add(c, kind_of_server(server, first), share, &without), first);
 }

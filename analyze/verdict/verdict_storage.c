@@ -1,14 +1,16 @@
 /* Rules for storage: one slow camera, one slow file, a few slow reads, a cold first epoch, bandwidth or latency. */
 #include "analyze/verdict/verdict_priv.h"
 #include "base/numbers.h"
+#include "prof/report/report_fields.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 /* ---- the first epoch ---- */
 
-static double later_rate(const struct weir_report_epochs *later)
+double weir_verdict_later_rate(const struct weir_loader_report *report)
 {
+    const struct weir_report_epochs *later = &report->later_epochs;
     return later->s > 0 ? (double)later->images / later->s : 0;
 }
 
@@ -35,26 +37,32 @@ static bool began_cold(const struct weir_loader_report *report)
     return setup->known && !setup->direct && setup->cached_at_start >= 0 && setup->cached_at_start < 0.5;
 }
 
-bool weir_rule_cold(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+void weir_rule_cold(struct weir_verdict_case *c)
 {
     const struct weir_loader_report *report = c->report;
     const struct weir_report_epochs *first = &report->first_epoch, *later = &report->later_epochs;
     const struct weir_demands *d = c->demands;
     double bytes = first->n > 0 ? from_storage(first, report) : window_from_storage(report);
     if (!began_cold(report) || bytes < WEIR_VERDICT_COLD_BYTES || (first->n > 0 && report->epoch_first > 1))
-        return false;
-    double wait_s = report->steps.train_wait_s + report->steps.val_wait_s, rate = later_rate(later);
+        return;
+    double wait_s = report->steps.train_wait_s + report->steps.val_wait_s, rate = weir_verdict_later_rate(report);
+    double first_rate = first->s > 0 ? (double)first->images / first->s : d->rate;
     double excess_s = rate > 0 ? first->s - (double)first->images / rate : 0;
-    bool faster = rate > 0 && first->s > 0 && rate >= WEIR_VERDICT_COLD_FASTER * (double)first->images / first->s;
+    bool faster = rate > 0 && first->s > 0 && rate >= WEIR_VERDICT_COLD_FASTER * first_rate;
     bool stays_cold = later->n > 0 && from_storage(later, report) >= WEIR_VERDICT_COLD_BYTES;
     if (stays_cold || (later->n > 0 && (!faster || excess_s < WEIR_VERDICT_COLD_EXCESS * wait_s)))
-        return false;
+        return;
     if (later->n == 0 && (d->of.blocked < WEIR_VERDICT_BLOCKED || d->blocked_read < 0.5))
-        return false;
-    cause->share = fmin(bytes, 1);
-    cause->cold.first_rate = first->s > 0 ? (double)first->images / first->s : d->rate;
-    cause->cold.later_rate = rate;
-    return true;
+        return;
+    struct weir_change awake = weir_change_cheaper(d, 0, weir_demands_asleep_s(d));
+    struct weir_diagnosis_cause *cause = weir_verdict_add(c, WEIR_CAUSE_COLD, fmin(bytes, 1), &awake);
+    weir_diagnosis_say(
+        cause, "the page cache was cold: %.0f %% of the first epoch's bytes came from storage, at %.0f images/s",
+        weir_percent(cause->share), first_rate);
+    if (rate <= 0)
+        return;
+    cause->gain = first_rate > 0 ? rate / first_rate : cause->gain;
+    weir_diagnosis_say(cause, "; later epochs ran at %.0f", rate);
 }
 
 /* ---- one camera, one file ---- */
@@ -96,20 +104,38 @@ static int slow_camera(const struct weir_report_sources *sources, bool decode, d
     return apart && *share >= WEIR_VERDICT_SLOW_SHARE ? slow : -1;
 }
 
-static bool fill_camera(const struct weir_report_sources *sources, bool decode, struct weir_verdict_cause *cause)
+/* Adds a camera or a file that takes this share of the time, and each of whose reads takes longer than the others'.
+ * Without it, it is as fast as they are. */
+static struct weir_diagnosis_cause *add_slow(struct weir_verdict_case *c, enum weir_cause cause, const char *name,
+                                             double share, double each_s, double others_s)
 {
-    int slow = slow_camera(sources, decode, &cause->share, &cause->source.others_s);
-    if (slow < 0)
-        return false;
-    cause->source.each_s = of_camera(sources, slow, decode)->p50_s;
-    cause->source.decode = decode;
-    snprintf(cause->source.name, sizeof cause->source.name, "%s", sources->cameras[slow].name);
-    return true;
+    double saved = each_s > 0 ? share * fmax(1 - others_s / each_s, 0) : 0;
+    struct weir_change even = weir_change_cheaper(c->demands, 0, saved * weir_demands_asleep_s(c->demands));
+    struct weir_diagnosis_cause *to = weir_verdict_add(c, cause, share, &even);
+    snprintf(to->who, sizeof to->who, "%s", name);
+    return to;
 }
 
-bool weir_rule_slow_decoding(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+static void find_camera(struct weir_verdict_case *c, bool decode)
 {
-    return fill_camera(&c->report->sources, true, cause);
+    const struct weir_report_sources *sources = &c->report->sources;
+    double share, others_s;
+    char a[24], b[24];
+    int slow = slow_camera(sources, decode, &share, &others_s);
+    if (slow < 0)
+        return;
+    const char *name = sources->cameras[slow].name;
+    double each_s = of_camera(sources, slow, decode)->p50_s;
+    weir_diagnosis_say(add_slow(c, WEIR_CAUSE_SLOW_CAMERA, name, share, each_s, others_s),
+                       "camera %s is slow to %s: %s per %s (median), compared with %s for the other cameras; it takes "
+                       "%.0f %% of the total %s time",
+                       name, decode ? "decode" : "read", weir_report_time(a, each_s), decode ? "image" : "read",
+                       weir_report_time(b, others_s), weir_percent(share), decode ? "decoding" : "reading");
+}
+
+void weir_rule_slow_decoding(struct weir_verdict_case *c)
+{
+    find_camera(c, true);
 }
 
 int weir_verdict_heavy_camera(const struct weir_report_sources *sources, double *share, double *others_s)
@@ -171,39 +197,45 @@ bool weir_verdict_waits_for_reads(const struct weir_verdict_case *c)
            late->read_s >= 0.5 * late->wait_s && d->of.blocked > 0.01;
 }
 
-bool weir_rule_slow_camera(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+void weir_rule_slow_camera(struct weir_verdict_case *c)
 {
-    return weir_verdict_waits_for_reads(c) && fill_camera(&c->report->sources, false, cause);
+    if (weir_verdict_waits_for_reads(c))
+        find_camera(c, false);
 }
 
-/* Applies if one file is far slower than the other files. */
-bool weir_rule_slow_file(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+/* One file is far slower than the other files. */
+void weir_rule_slow_file(struct weir_verdict_case *c)
 {
     const struct weir_report_sources *sources = &c->report->sources;
     const struct weir_report_file *file = &sources->files[0];
-    double all_s = 0;
+    double all_s = 0, others_s = sources->files_median_s;
+    char a[24], b[24];
     for (int i = 0; i < sources->n_cameras; i++)
         all_s += sources->cameras[i].read.total_s;
     if (!weir_verdict_waits_for_reads(c) || sources->n_files == 0 || sources->files_read < 3 || all_s <= 0)
-        return false;
+        return;
     bool alone = sources->n_files < 2 || file->mean_s >= 3 * sources->files[1].mean_s;
-    cause->share = fmin(file->mean_s * (double)file->count / all_s, 1);
-    cause->source.each_s = file->mean_s;
-    cause->source.others_s = sources->files_median_s;
-    snprintf(cause->source.name, sizeof cause->source.name, "%s", file->name);
-    return alone && mean_but_one(file) >= WEIR_VERDICT_SLOW_TIMES * sources->files_median_s &&
-           cause->share >= WEIR_VERDICT_SLOW_SHARE;
+    double share = fmin(file->mean_s * (double)file->count / all_s, 1);
+    if (alone && mean_but_one(file) >= WEIR_VERDICT_SLOW_TIMES * others_s && share >= WEIR_VERDICT_SLOW_SHARE)
+        weir_diagnosis_say(
+            add_slow(c, WEIR_CAUSE_SLOW_FILE, file->name, share, file->mean_s, others_s),
+            "file %s is slow to read: %s per read (mean), compared with %s for the median file; it takes "
+            "%.0f %% of the total reading time",
+            file->name, weir_report_time(a, file->mean_s), weir_report_time(b, others_s), weir_percent(share));
 }
 
-bool weir_rule_tail(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+void weir_rule_tail(struct weir_verdict_case *c)
 {
-    if (!weir_verdict_waits_for_reads(c) || !weir_verdict_is_tail(c->report) || gives_no_more(c))
-        return false;
     const struct weir_report_row *row = weir_demands_row(c->report, "03c_read_bytes", WEIR_SIDE_WORKER);
-    cause->share = slowest_tenth(row);
-    cause->tail.p99_s = fmax(row->p99_s, row->mean_s);
-    cause->tail.p50_s = row->p50_s;
-    return true;
+    struct weir_change awake = weir_change_cheaper(c->demands, 0, weir_demands_asleep_s(c->demands));
+    char a[24], b[24];
+    if (!weir_verdict_waits_for_reads(c) || !weir_verdict_is_tail(c->report) || gives_no_more(c))
+        return;
+    weir_diagnosis_say(weir_verdict_add(c, WEIR_CAUSE_STORAGE_TAIL, slowest_tenth(row), &awake),
+                       "a few slow reads are the limit: the slowest tenth takes %.0f %% of the total reading time (p99 "
+                       "%s, median %s)",
+                       weir_percent(slowest_tenth(row)), weir_report_time(a, fmax(row->p99_s, row->mean_s)),
+                       weir_report_time(b, row->p50_s));
 }
 
 /* Distinguishes a bandwidth limit from a latency limit. The run's own reads all have one depth and one size, which does
@@ -220,13 +252,24 @@ static enum weir_cause kind_of_storage(const struct weir_verdict_case *c)
     return latency ? WEIR_CAUSE_STORAGE_LATENCY : WEIR_CAUSE_STORAGE;
 }
 
-bool weir_rule_storage(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+void weir_rule_storage(struct weir_verdict_case *c)
 {
     const struct weir_report_row *row = weir_demands_row(c->report, "03c_read_bytes", WEIR_SIDE_WORKER);
-    double s = c->report->steps.train_s + c->report->steps.val_s;
-    cause->cause = kind_of_storage(c);
-    cause->share = c->demands->of.blocked;
-    cause->storage.p50_s = row ? row->p50_s : 0;
-    cause->storage.bytes_per_s = s > 0 ? (double)c->report->read_bytes / s : 0;
-    return weir_verdict_waits_for_reads(c);
+    double s = c->report->steps.train_s + c->report->steps.val_s, share = c->demands->of.blocked;
+    enum weir_cause kind = kind_of_storage(c);
+    struct weir_change awake = weir_change_cheaper(c->demands, 0, weir_demands_asleep_s(c->demands));
+    char median[24];
+    if (!weir_verdict_waits_for_reads(c))
+        return;
+    weir_diagnosis_say(weir_verdict_add(c, kind, share, &awake),
+                       "storage%s is the limit: the workers wait for reads %.0f %% of their time (median %s, %.1f MB/s "
+                       "in total)%s",
+                       kind == WEIR_CAUSE_STORAGE_BANDWIDTH ? " bandwidth"
+                       : kind == WEIR_CAUSE_STORAGE_LATENCY ? " latency"
+                                                            : "",
+                       weir_percent(share), weir_report_time(median, row ? row->p50_s : 0),
+                       s > 0 ? (double)c->report->read_bytes / s / 1e6 : 0,
+                       kind == WEIR_CAUSE_STORAGE_BANDWIDTH ? ", and more concurrent reads give no higher throughput"
+                       : kind == WEIR_CAUSE_STORAGE_LATENCY ? ", and more concurrent reads give a higher throughput"
+                                                            : "; this run cannot distinguish bandwidth from latency");
 }

@@ -160,14 +160,14 @@ static struct made *make_any(void)
 static void check_gains(const struct weir_verdict *verdict)
 {
     double step = verdict->demands.bound[WEIR_RESOURCE_CONSUMER];
-    for (int i = 0; i < verdict->n_advices; i++) {
-        const struct weir_verdict_advice *a = &verdict->advices[i];
+    for (int i = 0; i < verdict->found.n_advices; i++) {
+        const struct weir_advice *a = &verdict->found.advices[i];
         bool other = a->kind == WEIR_ADVICE_FASTER_STEP || a->kind == WEIR_ADVICE_MORE_BATCHES || a->measured;
         if (a->ratio > 1 && !other && step > 0)
-            cr_expect_leq(a->ratio * verdict->demands.bound_rate, step * 1.0001, "%s passes the step", a->flag);
+            cr_expect_leq(a->ratio * verdict->demands.bound_rate, step * 1.0001, "%s passes the step", a->setting);
     }
-    for (int i = 1; i < verdict->n_causes; i++) {
-        const struct weir_verdict_cause *before = &verdict->causes[i - 1], *cause = &verdict->causes[i];
+    for (int i = 1; i < verdict->found.n_causes; i++) {
+        const struct weir_diagnosis_cause *before = &verdict->found.causes[i - 1], *cause = &verdict->found.causes[i];
         cr_expect(before->gain <= 0 || cause->gain <= 0 || before->gain >= cause->gain - 1e-9, "%s %f before %s %f",
                   weir_cause_name(WEIR_SUBJECT_LOADER, before->cause), before->gain,
                   weir_cause_name(WEIR_SUBJECT_LOADER, cause->cause), cause->gain);
@@ -199,8 +199,8 @@ Test(verdict, gains_end_at_the_step_and_text_is_clean)
 
 static bool advised(const struct weir_verdict *verdict, enum weir_advice_kind kind)
 {
-    for (int i = 0; i < verdict->n_advices; i++)
-        if (verdict->advices[i].kind == kind)
+    for (int i = 0; i < verdict->found.n_advices; i++)
+        if (verdict->found.advices[i].kind == kind)
             return true;
     return false;
 }
@@ -211,12 +211,12 @@ Test(verdict, cpu_time_that_grows_with_threads)
     struct made *made = make_decoding();
     made->facts.cpu_growth = 1.4;
     weir_verdict_make(&verdict, &made->report, &made->facts);
-    cr_assert_eq(verdict.n_causes, 2);
-    cr_expect_eq(verdict.causes[0].cause, WEIR_CAUSE_DECODE);
-    cr_expect_eq(verdict.causes[1].cause, WEIR_CAUSE_MEMORY_BANDWIDTH);
+    cr_assert_eq(verdict.found.n_causes, 2);
+    cr_expect_eq(verdict.found.causes[0].cause, WEIR_CAUSE_DECODE);
+    cr_expect_eq(verdict.found.causes[1].cause, WEIR_CAUSE_MEMORY_BANDWIDTH);
     made->facts.cpu_growth = 1.2;
     weir_verdict_make(&verdict, &made->report, &made->facts);
-    cr_expect_eq(verdict.n_causes, 1);
+    cr_expect_eq(verdict.found.n_causes, 1);
     free(made);
 }
 
@@ -227,11 +227,11 @@ Test(verdict, a_run_with_more_workers_can_refute_the_advice)
     set_workers(made, 1, 9.8, 0, 0, 0.1);
     made->facts.more_workers = 1.06;
     weir_verdict_make(&verdict, &made->report, &made->facts);
-    cr_expect(weir_verdict_has(&verdict, WEIR_CAUSE_TOO_FEW_WORKERS));
+    cr_expect(weir_diagnosis_has(&verdict.found, WEIR_CAUSE_TOO_FEW_WORKERS));
     cr_expect(advised(&verdict, WEIR_ADVICE_MORE_WORKERS));
     made->facts.more_workers = 1.04;
     weir_verdict_make(&verdict, &made->report, &made->facts);
-    cr_expect_not(weir_verdict_has(&verdict, WEIR_CAUSE_TOO_FEW_WORKERS));
+    cr_expect_not(weir_diagnosis_has(&verdict.found, WEIR_CAUSE_TOO_FEW_WORKERS));
     cr_expect_not(advised(&verdict, WEIR_ADVICE_MORE_WORKERS));
     set_workers(made, 2, 2, 0, 7.9, 0.1); /* slow reads */
     weir_verdict_make(&verdict, &made->report, &made->facts);
