@@ -7,7 +7,7 @@ commands; the output of the last one counts. A command that begins with "recorde
 NAME = ARGUMENTS defines {NAME}. Each case runs at the widths of the head line of its block. {work} is an empty folder,
 which commands with {work} run in, and {out} a file whose content is part of the output. {each FILE} stands for each
 part of FILE in turn: a part begins with "=== NAME: OPTIONS", where "|" separates the options of several runs; "\\r",
-"\\e" and "\\x00" in it are bytes, and "\\c" ends a part without the newline. "< BASE" in its first line is followed by
+"\\e" and "\\x00" in it are bytes, "\\c" ends a part without the newline, and a line "+++" begins another file. "< BASE" in its first line is followed by
 changes to the last line of BASE: members by name, elements by index, or "*" for all of them; "-" removes one.
 In blocks with the word "times", times and rates are replaced, and other long fractions rounded; with "keys", only the
 paths of the JSON's keys remain; with "heads", only the first cell of each
@@ -120,12 +120,12 @@ def parts(file):
             yield f"{name}:{each}".rstrip(), each, ESCAPED.sub(unescape, content.encode())
 
 
-def run(programs, columns, replaced, commands, content=None):
+def run(programs, columns, replaced, commands, files):
     inputs = os.path.join(HERE, "inputs")
     with tempfile.TemporaryDirectory() as work:
-        out, part = os.path.join(work, "out.html"), os.path.join(work, "part")
-        if content is not None:
-            with open(part, "wb") as file:
+        out = os.path.join(work, "out.html")
+        for name, content in files.items():
+            with open(os.path.join(work, name), "wb") as file:
                 file.write(content)
         environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TZ": "UTC", "COLUMNS": columns, "TMPDIR": work,
                        "HOME": work, "WEIR_CUDA_MODULE": "/nonexistent"}
@@ -149,11 +149,12 @@ def run(programs, columns, replaced, commands, content=None):
 def output(programs, columns, replaced, commands):
     each = re.search(r"\{each (\S+)\}", commands[-1])
     if not each:
-        return run(programs, columns, replaced, commands)
+        return run(programs, columns, replaced, commands, {})
     found = []
     for name, options, content in parts(each[1]):
-        last = commands[-1].replace(each[0], "{work}/part") + options
-        found.append(f"=== {name}\n" + run(programs, columns, replaced, [*commands[:-1], last], content))
+        files = {f"part{i or ''}": file for i, file in enumerate(content.split(b"+++\n"))}
+        last = commands[-1].replace(each[0], " ".join("{work}/" + file for file in files)) + options
+        found.append(f"=== {name}\n" + run(programs, columns, replaced, [*commands[:-1], last], files))
     return "".join(found)
 
 
