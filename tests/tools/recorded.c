@@ -50,11 +50,11 @@ static void read_process(struct weir_process_figures *figures, const json_t *pro
                                              .cached_bytes_per_s = -1,
                                              .pss_bytes = -1,
                                              .n_files = -1};
-    UNPACK(process, "{s:i s?s s?o s?F s?F s?F s?i s?F s?F s?i s?o}", "pid", &figures->pid, "name", &name, "time", &time,
-           "storage_bytes_per_s", &figures->storage_bytes_per_s, "cached_bytes_per_s_estimate",
-           &figures->cached_bytes_per_s, "pss_bytes", &figures->pss_bytes, "threads", &figures->n_threads,
-           "other_threads_cores", &figures->other_cores, "ready_threads", &figures->ready_threads, "dataset_files",
-           &figures->n_files, "files", &files);
+    UNPACK(process, "{s:i s?F s?s s?o s?F s?F s?F s?i s?F s?F s?i s?o}", "pid", &figures->pid, "age_s", &figures->age_s,
+           "name", &name, "time", &time, "storage_bytes_per_s", &figures->storage_bytes_per_s,
+           "cached_bytes_per_s_estimate", &figures->cached_bytes_per_s, "pss_bytes", &figures->pss_bytes, "threads",
+           &figures->n_threads, "other_threads_cores", &figures->other_cores, "ready_threads", &figures->ready_threads,
+           "dataset_files", &figures->n_files, "files", &files);
     snprintf(figures->name, sizeof figures->name, "%s", name);
     for (size_t i = 0; i < json_array_size(files) && i < WEIR_PROCESS_FILES; i++)
         snprintf(figures->files[i], sizeof figures->files[i], "%s", json_string_value(json_array_get(files, i)));
@@ -109,19 +109,19 @@ static struct top_job *read_job(const json_t *from)
     struct weir_job_figures *figures = &job->last;
     const char *command, *loader;
     const json_t *machine, *main_process, *gpu = NULL, *pin = NULL, *workers = NULL;
-    int seconds, ended = 0, other_user = 0;
+    int seconds, ended = 0, other_user = 0, torch = 1;
     double throttled = -1, other_jobs = 0;
     job->job = (struct weir_job){.rank = -1, .world_size = -1, .local_rank = -1};
-    UNPACK(from, "{s:i s:s s:s s?i s?i s?i s?b s?b s:i s:o s?o s:o s?F s?o s?i s?o}", "pid", &job->job.pid, "command",
-           &command, "loader", &loader, "rank", &job->job.rank, "world_size", &job->job.world_size, "local_rank",
-           &job->job.local_rank, "ended", &ended, "other_user", &other_user, "seconds", &seconds, "machine", &machine,
-           "gpu", &gpu, "main", &main_process, "other_thread", &figures->other_thread, "pin_thread", &pin,
-           "workers_begun", &figures->workers_begun, "workers", &workers);
+    UNPACK(from, "{s:i s:s s:s s?b s?i s?i s?i s?b s?b s:i s:o s?o s:o s?F s?o s?i s?o}", "pid", &job->job.pid,
+           "command", &command, "loader", &loader, "torch", &torch, "rank", &job->job.rank, "world_size",
+           &job->job.world_size, "local_rank", &job->job.local_rank, "ended", &ended, "other_user", &other_user,
+           "seconds", &seconds, "machine", &machine, "gpu", &gpu, "main", &main_process, "other_thread",
+           &figures->other_thread, "pin_thread", &pin, "workers_begun", &figures->workers_begun, "workers", &workers);
     snprintf(job->job.command, sizeof job->job.command, "%s", command);
     job->ended = ended;
     job->job.foreign = other_user;
     job->job.weir = figures->weir = strcmp(loader, "weir") == 0;
-    job->job.torch = figures->torch = !figures->weir;
+    job->job.torch = figures->torch = torch;
     figures->seconds = 1;
     read_process(&figures->main, main_process, 1);
     figures->has_pin = pin;
@@ -151,8 +151,10 @@ static void print_top(const char *form, const char *path)
     UNPACK(recorded, "{s?b s?b s?i}", "collapsed", &top.collapsed, "totals", &top.totals, "order", &top.order);
     if (strcmp(form, "json") == 0) {
         struct weir_json json;
-        weir_json_open(&json, stdout, false);
+        weir_json_open(&json, stdout, true);
+        weir_json_object(&json, NULL);
         top_json(&json, &top);
+        weir_json_end(&json, '}');
         weir_json_close(&json);
     } else if (strcmp(form, "lines") == 0) {
         top.begun_ns = weir_clock_monotonic_ns();
