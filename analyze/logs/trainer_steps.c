@@ -96,7 +96,7 @@ static const struct weir_trainer lerobot = {
     .watch = "python -m weir watch -m lerobot.scripts.lerobot_train ...",
 };
 
-/* ---- detectron2: eta: 0:01:40  iter: 19  total_loss: 1.9  time: 0.2540  last_time: 0.2532  data_time: 0.0084 ---- */
+/* ---- detectron2: eta: 0:01:40  iter: 19  loss: 1.9  time: 0.2540  data_time: 0.0084 ---- */
 
 enum { DATA_TIME, TIME };
 enum { UNTIMED = 2 }; /* steps at the start that are not in `time` */
