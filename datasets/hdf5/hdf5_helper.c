@@ -2,6 +2,7 @@
 
 #include "base/shortage.h"
 #include "datasets/episode_bytes.h"
+#include "datasets/hdf5/h5_read.h"
 #include "datasets/hdf5/hdf5_helper_protocol_priv.h"
 #include "datasets/helper/helper_spawner.h"
 #include "datasets/index_file.h"
@@ -13,13 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
     TEXT_MAX = 65536,
     REPLY_TIMEOUT_S = 600, /* wall-clock time, because storage may be slow */
-    LIBRARY_ENDED = 255    /* exit status of HDF5 1.10 if it does not have enough memory to start */
+    LIBRARY_ENDED = 255,   /* exit status of HDF5 1.10 if it does not have enough memory to start */
+    CPU_S = 60,            /* per request, plus 60 s for every 600 MB of the file */
+    BYTES_PER_CPU_S = 10000000,
+    ABI = 3 /* incremented when messages change but keep their sizes */
 };
 static const uint64_t REPLY_MAX_BYTES = (uint64_t)8 << 30;
 
@@ -32,6 +37,21 @@ struct weir_hdf5_helper {
     bool crashed; /* the process crashed in the last request, after a failed allocation */
     struct weir_hdf5_supplier supplier;
 };
+
+struct weir_helper_hello weir_helper_hello(void)
+{
+    return (struct weir_helper_hello){.name = "weir-hdf5",
+                                      .abi = ABI,
+                                      .bytes = {sizeof(struct weir_helper_request), sizeof(struct weir_helper_reply),
+                                                sizeof(struct weir_helper_described),
+                                                sizeof(struct weir_h5_description)}};
+}
+
+uint64_t weir_helper_cpu_limit_s(const char *path)
+{
+    struct stat st;
+    return CPU_S + (stat(path, &st) == 0 ? (uint64_t)st.st_size / BYTES_PER_CPU_S : 0);
+}
 
 struct weir_hdf5_helper *weir_hdf5_helper_open(const struct weir_dataset_config *config, const char *root,
                                                bool allow_external)
@@ -113,9 +133,27 @@ static int report_no_reply(struct weir_hdf5_helper *helper, const char *path, st
                         how ? how : "by a signal");
 }
 
-static int exchange(struct weir_hdf5_helper *helper, struct weir_helper_request *request,
-                    const char *texts[WEIR_HELPER_TEXTS], struct weir_helper_reply *reply, struct weir_err *err)
+/* A request and its answer. */
+struct call {
+    struct weir_helper_request request;
+    const char *texts[WEIR_HELPER_TEXTS];
+    struct weir_helper_reply reply;
+    uint8_t *bytes;    /* where the data after the reply goes; NULL = new memory, which the caller frees */
+    uint64_t capacity; /* maximum size of the data */
+};
+
+static struct call call_about(enum weir_helper_request_kind kind, const struct weir_dataset_file *file, const char *key)
 {
+    return (struct call){.request = {.kind = kind, .file = *file},
+                         .texts = {[WEIR_HELPER_PATH] = file->path, [WEIR_HELPER_KEY] = key},
+                         .capacity = REPLY_MAX_BYTES};
+}
+
+static int exchange(struct weir_hdf5_helper *helper, struct call *call, struct weir_err *err)
+{
+    struct weir_helper_request *request = &call->request;
+    struct weir_helper_reply *reply = &call->reply;
+    const char **texts = call->texts;
     helper->crashed = false;
     texts[WEIR_HELPER_ROOT] = helper->root;
     request->is_supplied = helper->supplier.origin != NULL;
@@ -174,77 +212,57 @@ static int report_second_crash(struct weir_err *err)
     return weir_err_set(err, -EBADMSG, "the HDF5 library crashed on this file; repair or remove the file");
 }
 
-static int request_row(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *key,
-                       uint64_t t, bool again, void *buffer, size_t capacity, size_t *length, struct weir_err *err)
+static int request_once(struct weir_hdf5_helper *helper, struct call *call, struct weir_err *err)
 {
-    struct weir_helper_request request = {
-        .kind = WEIR_HELPER_READ_ROW, .t = t, .capacity = capacity, .again = again, .file = *file};
-    struct weir_helper_reply reply;
-    const char *texts[WEIR_HELPER_TEXTS] = {[WEIR_HELPER_PATH] = file->path, [WEIR_HELPER_KEY] = key};
-    int rc = exchange(helper, &request, texts, &reply, err);
-    if (rc < 0 && rc != -ENOSPC)
+    const struct weir_helper_reply *reply = &call->reply;
+    int rc = exchange(helper, call, err);
+    if (rc < 0)
         return rc;
-    *length = reply.length;
-    if (rc == -ENOSPC)
-        return reply.length > capacity ? rc : report_bad_reply(helper, err);
-    if (reply.bytes > capacity || reply.length != reply.bytes)
+    if (reply->bytes > call->capacity)
         return report_bad_reply(helper, err);
-    return weir_helper_receive(helper->fd, buffer, reply.bytes, REPLY_TIMEOUT_S)
-               ? 0
-               : report_no_reply(helper, file->path, err);
+    uint8_t *bytes = call->bytes ? call->bytes : malloc(reply->bytes + 1);
+    if (!bytes) {
+        end_process(helper);
+        return weir_no_memory(err);
+    }
+    if (!weir_helper_receive(helper->fd, bytes, reply->bytes, REPLY_TIMEOUT_S)) {
+        if (!call->bytes)
+            free(bytes);
+        return report_no_reply(helper, call->texts[WEIR_HELPER_PATH], err);
+    }
+    call->bytes = bytes;
+    return 0;
+}
+
+/* Sends the request to a second process if the first crashes after a failed allocation. */
+static int request(struct weir_hdf5_helper *helper, struct call *call, struct weir_err *err)
+{
+    int rc = request_once(helper, call, err);
+    if (rc >= 0 || !helper->crashed)
+        return rc;
+    *err = WEIR_ERR_NONE;
+    call->request.again = true;
+    rc = request_once(helper, call, err);
+    return rc < 0 && helper->crashed ? report_second_crash(err) : rc;
 }
 
 int weir_hdf5_helper_read_row(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *key,
                               uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err)
 {
-    int rc = request_row(helper, file, key, t, false, buffer, capacity, length, err);
-    if (rc >= 0 || !helper->crashed)
+    struct call call = call_about(WEIR_HELPER_READ_ROW, file, key);
+    call.request.t = t;
+    call.request.capacity = call.capacity = capacity;
+    call.bytes = buffer;
+    int rc = request(helper, &call, err);
+    if (rc < 0 && rc != -ENOSPC)
         return rc;
-    *err = WEIR_ERR_NONE;
-    rc = request_row(helper, file, key, t, true, buffer, capacity, length, err);
-    return rc < 0 && helper->crashed ? report_second_crash(err) : rc;
+    *length = call.reply.length;
+    if (rc == -ENOSPC ? *length > capacity : *length == call.reply.bytes)
+        return rc;
+    return report_bad_reply(helper, err);
 }
 
 /* ---- arrays and names ---- */
-
-/* Receives the data after a reply. The caller frees *bytes. */
-static int request_bytes(struct weir_hdf5_helper *helper, enum weir_helper_request_kind kind,
-                         const struct weir_dataset_file *file, const char *key, bool again, uint8_t **bytes, size_t *n,
-                         struct weir_err *err)
-{
-    struct weir_helper_request request = {.kind = kind, .again = again, .file = *file};
-    struct weir_helper_reply reply;
-    const char *texts[WEIR_HELPER_TEXTS] = {[WEIR_HELPER_PATH] = file->path, [WEIR_HELPER_KEY] = key};
-    int rc = exchange(helper, &request, texts, &reply, err);
-    *bytes = NULL;
-    if (rc < 0)
-        return rc;
-    *n = (size_t)reply.bytes;
-    if (reply.bytes > REPLY_MAX_BYTES)
-        return report_bad_reply(helper, err);
-    *bytes = malloc(*n + 1);
-    if (!*bytes) {
-        end_process(helper);
-        return weir_no_memory(err);
-    }
-    if (weir_helper_receive(helper->fd, *bytes, *n, REPLY_TIMEOUT_S))
-        return 0;
-    free(*bytes);
-    *bytes = NULL;
-    return report_no_reply(helper, file->path, err);
-}
-
-static int request_again(struct weir_hdf5_helper *helper, enum weir_helper_request_kind kind,
-                         const struct weir_dataset_file *file, const char *key, uint8_t **bytes, size_t *n,
-                         struct weir_err *err)
-{
-    int rc = request_bytes(helper, kind, file, key, false, bytes, n, err);
-    if (rc >= 0 || !helper->crashed)
-        return rc;
-    *err = WEIR_ERR_NONE;
-    rc = request_bytes(helper, kind, file, key, true, bytes, n, err);
-    return rc < 0 && helper->crashed ? report_second_crash(err) : rc;
-}
 
 /* If the reply is an array, moves its values to the start of bytes and returns true. */
 static bool take_array(uint8_t *bytes, size_t n, struct weir_file_array *array)
@@ -277,36 +295,35 @@ static bool take_array(uint8_t *bytes, size_t n, struct weir_file_array *array)
 int weir_hdf5_helper_read_array(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *key,
                                 struct weir_file_array *array, struct weir_err *err)
 {
-    uint8_t *bytes;
-    size_t n = 0;
+    struct call call = call_about(WEIR_HELPER_READ_ARRAY, file, key);
     *array = (struct weir_file_array){0};
-    int rc = request_again(helper, WEIR_HELPER_READ_ARRAY, file, key, &bytes, &n, err);
-    if (rc < 0 || take_array(bytes, n, array))
+    int rc = request(helper, &call, err);
+    if (rc < 0 || take_array(call.bytes, call.reply.bytes, array))
         return rc;
-    free(bytes);
+    free(call.bytes);
     return report_bad_reply(helper, err);
 }
 
 int weir_hdf5_helper_list(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *group,
                           struct weir_hdf5_member **members, size_t *n, struct weir_err *err)
 {
-    uint8_t *bytes;
-    size_t n_bytes = 0;
+    struct call call = call_about(WEIR_HELPER_LIST, file, group);
     *members = NULL;
     *n = 0;
-    int rc = request_again(helper, WEIR_HELPER_LIST, file, group, &bytes, &n_bytes, err);
+    int rc = request(helper, &call, err);
     if (rc < 0)
         return rc;
-    struct weir_hdf5_member *all = (void *)bytes;
-    bool fits = n_bytes % sizeof *all == 0;
-    for (size_t i = 0; fits && i < n_bytes / sizeof *all; i++)
+    struct weir_hdf5_member *all = (void *)call.bytes;
+    size_t count = call.reply.bytes / sizeof *all;
+    bool fits = call.reply.bytes % sizeof *all == 0;
+    for (size_t i = 0; fits && i < count; i++)
         fits = memchr(all[i].name, 0, sizeof all[i].name) && all[i].is_group <= 1;
     if (!fits) {
-        free(bytes);
+        free(call.bytes);
         return report_bad_reply(helper, err);
     }
     *members = all;
-    *n = n_bytes / sizeof *all;
+    *n = count;
     return 0;
 }
 
@@ -366,60 +383,31 @@ static bool get_described(struct weir_bytes_reader *c, const char *path, const s
     return !c->bad;
 }
 
-static int take_description(struct weir_hdf5_helper *helper, uint8_t *bytes, size_t n, const char *path,
-                            struct weir_file_result *result, struct weir_hdf5_described *described)
-{
-    struct weir_bytes_reader c = {.at = bytes, .left = n};
-    const struct weir_dataset_file *supplied = helper->supplier.origin ? &helper->supplier.file : NULL;
-    if (get_described(&c, path, supplied, result, described))
-        return 0;
-    return c.no_memory ? weir_no_memory(&result->err) : report_bad_reply(helper, &result->err);
-}
-
-static void request_description(struct weir_hdf5_helper *helper, const char *path, bool again,
-                                struct weir_file_result *result, struct weir_hdf5_described *described)
-{
-    const struct weir_dataset_config *config = helper->config;
-    const char *texts[WEIR_HELPER_TEXTS] = {[WEIR_HELPER_PATH] = path,
-                                            [WEIR_HELPER_CAMERAS] = config->cameras,
-                                            [WEIR_HELPER_QPOS_KEYS] = config->qpos_keys,
-                                            [WEIR_HELPER_ACTION_KEYS] = config->action_keys,
-                                            [WEIR_HELPER_IMAGE_KEYS] = config->image_keys,
-                                            [WEIR_HELPER_FILTER_KEY] = config->filter_key,
-                                            [WEIR_HELPER_DATA] = config->path};
-    struct weir_helper_request request = {.kind = WEIR_HELPER_DESCRIBE,
-                                          .depth = config->depth,
-                                          .own_types = config->own_types,
-                                          .allow_ragged = config->allow_ragged,
-                                          .tolerant = config->tolerant,
-                                          .list_unused = config->list_unused,
-                                          .again = again};
-    struct weir_helper_reply reply;
-    *result = (struct weir_file_result){0};
-    result->rc = exchange(helper, &request, texts, &reply, &result->err);
-    if (result->rc < 0)
-        return;
-    uint8_t *bytes = reply.bytes < REPLY_MAX_BYTES ? malloc(reply.bytes + 1) : NULL;
-    if (!bytes) {
-        end_process(helper);
-        result->rc = weir_no_memory(&result->err);
-    } else if (!weir_helper_receive(helper->fd, bytes, reply.bytes, REPLY_TIMEOUT_S)) {
-        result->rc = report_no_reply(helper, path, &result->err);
-    } else {
-        result->rc = take_description(helper, bytes, reply.bytes, path, result, described);
-    }
-    free(bytes);
-}
-
 void weir_hdf5_helper_describe(struct weir_hdf5_helper *helper, const char *path, struct weir_file_result *result,
                                struct weir_hdf5_described *described)
 {
-    request_description(helper, path, false, result, described);
-    if (result->rc >= 0 || !helper->crashed)
+    const struct weir_dataset_config *config = helper->config;
+    struct call call = {.request = {.kind = WEIR_HELPER_DESCRIBE,
+                                    .depth = config->depth,
+                                    .own_types = config->own_types,
+                                    .allow_ragged = config->allow_ragged,
+                                    .tolerant = config->tolerant,
+                                    .list_unused = config->list_unused},
+                        .texts = {[WEIR_HELPER_PATH] = path,
+                                  [WEIR_HELPER_CAMERAS] = config->cameras,
+                                  [WEIR_HELPER_QPOS_KEYS] = config->qpos_keys,
+                                  [WEIR_HELPER_ACTION_KEYS] = config->action_keys,
+                                  [WEIR_HELPER_IMAGE_KEYS] = config->image_keys,
+                                  [WEIR_HELPER_FILTER_KEY] = config->filter_key,
+                                  [WEIR_HELPER_DATA] = config->path},
+                        .capacity = REPLY_MAX_BYTES};
+    const struct weir_dataset_file *supplied = helper->supplier.origin ? &helper->supplier.file : NULL;
+    *result = (struct weir_file_result){0};
+    result->rc = request(helper, &call, &result->err);
+    if (result->rc < 0)
         return;
-    weir_hdf5_described_free(described);
-    weir_file_index_close(&result->file);
-    request_description(helper, path, true, result, described);
-    if (result->rc < 0 && helper->crashed)
-        result->rc = report_second_crash(&result->err);
+    struct weir_bytes_reader c = {.at = call.bytes, .left = call.reply.bytes};
+    if (!get_described(&c, path, supplied, result, described))
+        result->rc = c.no_memory ? weir_no_memory(&result->err) : report_bad_reply(helper, &result->err);
+    free(call.bytes);
 }

@@ -208,50 +208,21 @@ static int open_again(struct child *child, const struct weir_dataset_file *file,
     return rc;
 }
 
-static int read_row(struct child *child, const struct weir_helper_request *request, const char *path, const char *key,
-                    struct weir_err *err, uint8_t *row, uint64_t capacity, size_t *length)
-{
-    int rc = open_again(child, &request->file, path, err);
-    if (rc == 0) {
-        rc = weir_h5_read_row(child->h5, key, request->t, row, capacity, length, err);
-        int machine = weir_h5_machine_error(err);
-        rc = machine < 0 ? machine : rc;
-    }
-    if (weir_is_shortage(rc))
-        weir_h5_close(&child->h5); /* its state is unreliable after a failed allocation */
-    return rc;
-}
+/* ---- rows, arrays and names ---- */
 
-static bool reply_row(struct child *child, const struct weir_helper_request *request, const char *path, const char *key)
+static int put_row(struct child *child, const struct weir_helper_request *request, const char *key,
+                   struct weir_helper_reply *reply, struct weir_bytes_writer *w)
 {
     static const uint64_t ROW_MAX_BYTES = (uint64_t)1 << 31;
-    struct weir_helper_reply reply = {0};
     uint64_t capacity = request->capacity < ROW_MAX_BYTES ? request->capacity : ROW_MAX_BYTES;
-    uint8_t *row = malloc(capacity ? capacity : 1);
     size_t length = 0;
-    if (!row)
+    w->bytes = w->bytes ? w->bytes : malloc(capacity ? capacity : 1);
+    if (!w->bytes)
         _exit(WEIR_HELPER_LACKED_MEMORY);
-    reply.rc = read_row(child, request, path, key, &reply.err, row, capacity, &length);
-    if (retry_is_worthwhile(reply.rc, path)) {
-        struct weir_err again = WEIR_ERR_NONE;
-        int rc = read_row(child, request, path, key, &again, row, capacity, &length);
-        if (rc < 0 && rc != -ENOSPC && weir_h5_malloc_failed())
-            reply.rc = report_excessive_request(&reply.err);
-        else if (rc == 0 || rc == -ENOSPC) {
-            reply.rc = rc;
-            reply.err = WEIR_ERR_NONE;
-        }
-    }
-    int refused = weir_h5_refused(&reply.err);
-    reply.rc = refused < 0 ? refused : reply.rc;
-    reply.length = length;
-    reply.bytes = reply.rc == 0 ? length : 0;
-    bool fine = send_reply(child, &reply, row);
-    free(row);
-    return fine;
+    int rc = weir_h5_read_row(child->h5, key, request->t, w->bytes, capacity, &length, &reply->err);
+    reply->length = w->n = length;
+    return rc;
 }
-
-/* ---- arrays and names ---- */
 
 static int put_array(struct child *child, const char *key, struct weir_bytes_writer *w, struct weir_err *err)
 {
@@ -302,14 +273,15 @@ static int put_list(struct child *child, const char *group, struct weir_bytes_wr
 }
 
 static int put_bytes(struct child *child, const struct weir_helper_request *request, const char *path, const char *key,
-                     struct weir_bytes_writer *w, struct weir_err *err)
+                     struct weir_helper_reply *reply, struct weir_bytes_writer *w)
 {
-    bool list = request->kind == WEIR_HELPER_LIST;
-    int rc = open_again(child, &request->file, path, err);
+    int rc = open_again(child, &request->file, path, &reply->err);
     w->n = 0;
     if (rc == 0) {
-        rc = list ? put_list(child, key, w, err) : put_array(child, key, w, err);
-        int machine = weir_h5_machine_error(err);
+        rc = request->kind == WEIR_HELPER_READ_ROW ? put_row(child, request, key, reply, w)
+             : request->kind == WEIR_HELPER_LIST   ? put_list(child, key, w, &reply->err)
+                                                   : put_array(child, key, w, &reply->err);
+        int machine = weir_h5_machine_error(&reply->err);
         rc = machine < 0 ? machine : rc;
     }
     if (weir_is_shortage(rc))
@@ -320,16 +292,15 @@ static int put_bytes(struct child *child, const struct weir_helper_request *requ
 static bool reply_bytes(struct child *child, const struct weir_helper_request *request, const char *path,
                         const char *key)
 {
-    struct weir_helper_reply reply = {0};
+    struct weir_helper_reply reply = {0}, again = {0};
     struct weir_bytes_writer w = {0};
-    reply.rc = put_bytes(child, request, path, key, &w, &reply.err);
+    reply.rc = put_bytes(child, request, path, key, &reply, &w);
     if (retry_is_worthwhile(reply.rc, path)) {
-        struct weir_err again = WEIR_ERR_NONE;
-        int rc = put_bytes(child, request, path, key, &w, &again);
-        if (rc < 0 && weir_h5_malloc_failed())
+        again.rc = put_bytes(child, request, path, key, &again, &w);
+        if (again.rc == 0 || again.rc == -ENOSPC)
+            reply = (struct weir_helper_reply){.rc = again.rc, .length = again.length};
+        else if (weir_h5_malloc_failed())
             reply.rc = report_excessive_request(&reply.err);
-        else if (rc == 0)
-            reply = (struct weir_helper_reply){0};
     }
     int refused = weir_h5_refused(&reply.err);
     reply.rc = refused < 0 ? refused : reply.rc;
@@ -358,19 +329,6 @@ static bool has_memory_for(const char *path)
     return n == PIECES;
 }
 
-static bool answer(struct child *child, const struct weir_helper_request *request, char *const *texts)
-{
-    switch (request->kind) {
-    case WEIR_HELPER_READ_ROW:
-        return reply_row(child, request, texts[WEIR_HELPER_PATH], texts[WEIR_HELPER_KEY]);
-    case WEIR_HELPER_READ_ARRAY:
-    case WEIR_HELPER_LIST:
-        return reply_bytes(child, request, texts[WEIR_HELPER_PATH], texts[WEIR_HELPER_KEY]);
-    default:
-        return reply_description(child, request, texts);
-    }
-}
-
 static bool serve_request(struct child *child)
 {
     struct weir_helper_request request;
@@ -392,7 +350,9 @@ static bool serve_request(struct child *child)
         weir_h5_ask_about(texts[WEIR_HELPER_ROOT], texts[WEIR_HELPER_PATH], request.allow_external);
         set_supply(child, &request);
         errno = 0;
-        fine = answer(child, &request, texts);
+        fine = request.kind == WEIR_HELPER_DESCRIBE
+                   ? reply_description(child, &request, texts)
+                   : reply_bytes(child, &request, texts[WEIR_HELPER_PATH], texts[WEIR_HELPER_KEY]);
     }
     for (int i = 0; i < WEIR_HELPER_TEXTS; i++)
         free(texts[i]);
