@@ -31,9 +31,8 @@ struct conversion {
     struct weir_transcoder *transcoders; /* one per worker */
     struct weir_units units;
     struct weir_unit_slot *slots;
-    void *writer;
-    int episode; /* number of the episode being written; -1: none */
-    struct weir_copy_episode begun;
+    struct weir_writer *writer;
+    int episode;    /* number of the episode being written; -1: none */
     char name[512]; /* name of the current episode; the members down to latest also belong to it */
     void *qpos, *actions;
     struct weir_copy_text texts[WEIR_TEXTS_MAX];
@@ -164,10 +163,11 @@ static int begin_episode(struct conversion *c, int episode, struct weir_err *err
         n++;
     for (int i = 0; i < c->plan.copy.n_cameras; i++)
         c->latest[i].length = 0;
-    c->begun =
-        (struct weir_copy_episode){episode, c->name, weir_dataset_steps(dataset, of), c->qpos, c->actions, c->texts, n};
     c->episode = episode;
-    return c->plan.ops->begin(c->writer, &c->begun, err);
+    return weir_writer_begin(c->writer,
+                             &(struct weir_copy_episode){episode, c->name, weir_dataset_steps(dataset, of), c->qpos,
+                                                         c->actions, c->texts, n},
+                             err);
 }
 
 static int keep_latest(struct latest *latest, const uint8_t *bytes, size_t length, struct weir_err *err)
@@ -234,7 +234,7 @@ static int write_copy(struct conversion *c, struct weir_err *err)
         rc = weir_partial_clear(&c->partial, err);
     }
     if (rc == 0)
-        rc = ops->open(&c->writer, &c->plan.copy, c->partial.copy, &complete, err);
+        rc = weir_writer_open(&c->writer, ops, &c->plan.copy, c->partial.copy, &complete, err);
     if (rc < 0)
         return rc;
     c->report->resumed = complete;
@@ -247,8 +247,8 @@ static int write_copy(struct conversion *c, struct weir_err *err)
             (uint64_t)weir_dataset_steps(c->plan.dataset, c->plan.episodes[e]) * (uint64_t)c->plan.copy.n_cameras;
     rc = run(c, ops->by_step, complete, write_unit, err);
     if (rc == 0)
-        return ops->finish(&c->writer, err);
-    ops->abandon(&c->writer);
+        return weir_writer_finish(&c->writer, err);
+    weir_writer_close(&c->writer);
     return rc;
 }
 

@@ -4,16 +4,17 @@
 #include "base/text.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
-#include "datasets/inside.h"
 #include "datasets/scan_remote.h"
 #include "origin/origin.h"
 #include "weir/base.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- opening ---- */
 
@@ -86,6 +87,18 @@ static void note_opening(struct weir_dataset *dataset)
     dataset->opening_requests = counts.requests;
 }
 
+/* Returns the real path of a dataset's folder: path itself, or the folder that contains it; NULL if that does not exist
+ * or memory runs out. */
+static char *root_of(const char *path)
+{
+    struct stat st;
+    char *copy = strdup(path);
+    bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    char *root = copy ? realpath(is_folder ? copy : dirname(copy), NULL) : NULL;
+    free(copy);
+    return root;
+}
+
 int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_config *given, struct weir_err *err)
 {
     *out = NULL;
@@ -109,7 +122,7 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
     if (dataset) {
         pthread_mutex_init(&dataset->helper_lock, NULL);
         dataset->origin = origin;
-        dataset->root = origin ? NULL : weir_inside_root(config->path);
+        dataset->root = origin ? NULL : root_of(config->path);
         dataset->library =
             (struct weir_opening){.origin = origin, .root = dataset->root, .allow_external = config->allow_external};
         dataset->files = calloc((size_t)paths.n, sizeof *dataset->files);

@@ -32,6 +32,11 @@ void *weir_bytes_get(struct weir_bytes_reader *c, uint64_t n);
 char *weir_bytes_get_text(struct weir_bytes_reader *c);
 /* The buffer lends the episode's strings and arrays. weir_episode_close frees the rest, also after an error. */
 void weir_bytes_get_episode(struct weir_bytes_reader *c, struct weir_episode *episode);
+/* Returns true if a parsed episode is plausible for a file of file_bytes bytes: it has cameras, its pixels fill their
+ * rows, and all offsets lie inside the file. A hash proves integrity, but not origin. */
+bool weir_index_file_is_sane(const struct weir_episode *episode, uint64_t file_bytes);
+/* Like weir_index_file_is_sane without the offsets: checks dimensions, and that pixels fill their rows. */
+bool weir_index_shapes_fit(const struct weir_episode *episode);
 /* Replaces lent strings and arrays with copies. Call it before the frames are located. Returns 0 or -ENOMEM; in either
  * case, the caller closes the episode. */
 int weir_episode_copy_lent(struct weir_episode *episode);

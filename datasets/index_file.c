@@ -1,4 +1,3 @@
-#include "datasets/index_file.h"
 #include "base/claims.h"
 #include "base/files.h"
 #include "base/grow.h"

@@ -3,7 +3,6 @@
 #include "base/resources.h"
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
-#include "datasets/index_file.h"
 #include "origin/origin.h"
 #include "origin/remote.h"
 #include "weir/base.h"

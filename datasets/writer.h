@@ -1,7 +1,7 @@
 /* writer.h: the interface for writing a copy of a dataset in one format. weir_convert (convert_dataset.h) reads,
  * decodes and encodes on many threads, and calls a writer from one thread. It calls open once; then, for each episode,
- * begin, frame for every frame, and end; then finish. Every call returns 0, or a negative errno with err naming file
- * and episode. */
+ * begin, frame for every frame, and end; then finish, or only close. Every call returns 0, or a negative errno with err
+ * naming file and episode. */
 #ifndef WEIR_DATASETS_WRITER_H
 #define WEIR_DATASETS_WRITER_H
 
@@ -45,6 +45,14 @@ struct weir_copy_episode {
     int n_texts;
 };
 
+/* What all writers have in common. The struct of each begins with it. */
+struct weir_writer {
+    const struct weir_writer_ops *ops;
+    struct weir_copy copy;
+    char *path;                       /* of the copy */
+    struct weir_copy_episode episode; /* being written; what it points to is lent until end */
+};
+
 struct weir_writer_ops {
     const char *name; /* argument of --to */
     const char *summary;
@@ -58,21 +66,59 @@ struct weir_writer_ops {
     bool by_step; /* frames arrive step by step, with all cameras of a step together; otherwise camera by camera */
     /* An interrupted copy is resumed after its last complete episode; otherwise it starts over. */
     bool resumes;
-    /* path does not exist, or (if resumes is set) contains an interrupted copy with the same properties. *complete
-     * becomes the number of complete episodes in it; data after these episodes is removed. */
-    int (*open)(void **writer, const struct weir_copy *copy, const char *path, int *complete, struct weir_err *err);
-    /* The episode and everything it points to are lent until end. */
-    int (*begin)(void *writer, const struct weir_copy_episode *episode, struct weir_err *err);
+    size_t bytes; /* size of the writer's struct, which is zeroed before open, except for its common part */
+    /* The path does not exist, or (if resumes is set) contains an interrupted copy with the same properties. *complete,
+     * which is 0, becomes the number of complete episodes in it; data after these episodes is removed. */
+    int (*open)(struct weir_writer *writer, int *complete, struct weir_err *err);
+    /* Begins writer->episode. NULL: nothing to do. */
+    int (*begin)(struct weir_writer *writer, struct weir_err *err);
     /* Writes a frame in its stored form: an encoded image, or raw pixels. bytes are lent for the call. */
-    int (*frame)(void *writer, int camera, int t, const uint8_t *bytes, size_t length, struct weir_err *err);
+    int (*frame)(struct weir_writer *writer, int camera, int t, const uint8_t *bytes, size_t length,
+                 struct weir_err *err);
     /* When it returns, the episode is on the storage device (through fsync or a similar call). */
-    int (*end)(void *writer, struct weir_err *err);
-    /* Completes and closes the copy at path, which can then be opened; weir_convert renames it. *writer is NULL
-     * afterwards, even after a failure. */
-    int (*finish)(void **writer, struct weir_err *err);
-    /* Closes the writer but keeps the partial copy; *writer may be NULL. */
-    void (*abandon)(void **writer);
+    int (*end)(struct weir_writer *writer, struct weir_err *err);
+    /* Completes the copy, which can be opened after close; weir_convert renames it. NULL: nothing to do. */
+    int (*finish)(struct weir_writer *writer, struct weir_err *err);
+    /* Frees what open and the others have allocated, also after a failed open. The copy remains as it is. */
+    void (*close)(struct weir_writer *writer);
 };
+
+/* *writer is NULL after a failure. */
+int weir_writer_open(struct weir_writer **writer, const struct weir_writer_ops *ops, const struct weir_copy *copy,
+                     const char *path, int *complete, struct weir_err *err);
+int weir_writer_begin(struct weir_writer *writer, const struct weir_copy_episode *episode, struct weir_err *err);
+/* Completes and closes the copy. *writer is NULL afterwards, even after a failure. */
+int weir_writer_finish(struct weir_writer **writer, struct weir_err *err);
+/* Closes the writer but keeps the partial copy; *writer may be NULL. */
+void weir_writer_close(struct weir_writer **writer);
+
+/* ---- for writers ---- */
+
+/* Sets the error "PATH: out of memory". */
+int weir_writer_no_memory(const struct weir_writer *writer, struct weir_err *err);
+/* Creates the copy's folder, unless it exists. */
+int weir_writer_make_folder(const struct weir_writer *writer, struct weir_err *err);
+/* Removes the files in the copy's folder whose names begin with a dot, which an interrupted writer left, and those for
+ * which is_part (NULL = none) returns true. */
+int weir_writer_remove_parts(const struct weir_writer *writer, bool (*is_part)(const char *name, int complete),
+                             int complete, struct weir_err *err);
+/* Writes the members "name" and "texts" of the episode. */
+void weir_writer_texts(const struct weir_writer *writer, struct weir_json *json);
+
+/* A JSON object in memory. */
+struct weir_json_document {
+    struct weir_json json;
+    FILE *file;
+    char *text; /* freed by the caller, after close */
+    size_t n;
+};
+
+/* Begins the object. Returns 0 or -ENOMEM with err. */
+int weir_json_document_open(const struct weir_writer *writer, struct weir_json_document *document, bool pretty,
+                            struct weir_err *err);
+/* Ends the object. Returns 0 or -ENOMEM with err. */
+int weir_json_document_close(const struct weir_writer *writer, struct weir_json_document *document,
+                             struct weir_err *err);
 
 extern const struct weir_writer_ops weir_writer_hdf5, weir_writer_hdf5_vlen, weir_writer_hdf5_gzip, weir_writer_packed,
     weir_writer_tfrecord, weir_writer_zarr, weir_writer_lmdb;

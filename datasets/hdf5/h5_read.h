@@ -14,7 +14,7 @@
 
 struct weir_h5; /* an open file; used by one thread at a time */
 
-/* Selects the file that subsequent calls work on. root: folder of the file's dataset (weir_inside_root), or NULL for
+/* Selects the file that subsequent calls work on. root: folder of the file's dataset (struct weir_opening), or NULL for
  * the file's own folder. Objects may not refer to files outside root, unless allow_external is set. */
 void weir_h5_ask_about(const char *root, const char *path, bool allow_external);
 

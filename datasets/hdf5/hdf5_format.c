@@ -1,9 +1,9 @@
 /* HDF5 as a file format. */
 #include "base/shortage.h"
+#include "datasets/episode_bytes.h"
 #include "datasets/format_ops.h"
 #include "datasets/hdf5/hdf5_helper.h"
 #include "datasets/hdf5/hdf5_open.h"
-#include "datasets/index_file.h"
 #include "origin/source.h"
 
 #include <errno.h>

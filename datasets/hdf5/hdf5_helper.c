@@ -5,7 +5,7 @@
 #include "datasets/hdf5/h5_read.h"
 #include "datasets/hdf5/hdf5_helper_protocol_priv.h"
 #include "datasets/helper/helper_spawner.h"
-#include "datasets/index_file.h"
+#include "datasets/index.h"
 
 #include <errno.h>
 #include <poll.h>

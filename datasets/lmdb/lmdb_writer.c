@@ -23,13 +23,11 @@ enum { KEY_ROOM = 128 };
 static const size_t TRANSACTION_BYTES = (size_t)32 << 20, MAP_SPARE_BYTES = (size_t)256 << 20;
 
 struct writer {
-    struct weir_copy copy;
-    char *folder;
+    struct weir_writer base;
     MDB_env *env;
     MDB_txn *txn; /* NULL = none open */
     MDB_dbi dbi;
     size_t pending; /* bytes in the current transaction */
-    struct weir_copy_episode episode;
 };
 
 /* rc: an errno, or a negative code of liblmdb. */
@@ -37,17 +35,17 @@ static int failed(const struct writer *w, int rc, struct weir_err *err)
 {
     char at[64] = "";
     int code = rc > 0 ? -rc : -EIO;
-    if (w->episode.name)
-        snprintf(at, sizeof at, "episode %d: ", w->episode.number);
+    if (w->base.episode.name)
+        snprintf(at, sizeof at, "episode %d: ", w->base.episode.number);
     if (rc == ENOSPC || rc == EDQUOT)
         return weir_err_set(err, code, "%s: %scannot be written: %s; free space, and convert again to resume",
-                            w->folder, at, strerror(rc));
+                            w->base.path, at, strerror(rc));
     if (rc == EIO)
         return weir_err_set(err, code,
                             "%s: %scannot be written: the file system is full or the device failed; free space, and "
                             "convert again to resume",
-                            w->folder, at);
-    return weir_err_set(err, code, "%s: %scannot be written: %s", w->folder, at, mdb_strerror(rc));
+                            w->base.path, at);
+    return weir_err_set(err, code, "%s: %scannot be written: %s", w->base.path, at, mdb_strerror(rc));
 }
 
 /* ---- transactions ---- */
@@ -109,10 +107,13 @@ static void put_numbers(struct weir_json *json, const char *name, enum weir_numb
     weir_json_end(json, '}');
 }
 
-static void put_dataset(const struct writer *w, struct weir_json *json)
+static int write_dataset(const struct writer *w, struct weir_json_document *document, struct weir_err *err)
 {
-    const struct weir_copy *copy = &w->copy;
-    weir_json_object(json, NULL);
+    const struct weir_copy *copy = &w->base.copy;
+    struct weir_json *json = &document->json;
+    int rc = weir_json_document_open(&w->base, document, false, err);
+    if (rc < 0)
+        return rc;
     weir_json_int(json, "version", 1);
     weir_json_int(json, "episodes", copy->n_episodes);
     weir_json_text(json, "color", copy->is_bgr ? "bgr" : "rgb");
@@ -129,33 +130,17 @@ static void put_dataset(const struct writer *w, struct weir_json *json)
     weir_json_end(json, ']');
     put_numbers(json, "qpos", copy->qpos_type, copy->qpos_dim);
     put_numbers(json, "action", copy->action_type, copy->action_dim);
-    weir_json_end(json, '}');
+    return weir_json_document_close(&w->base, document, err);
 }
 
-static void put_episode(const struct writer *w, struct weir_json *json)
+static int write_episode(const struct writer *w, struct weir_json_document *document, struct weir_err *err)
 {
-    weir_json_object(json, NULL);
-    weir_json_int(json, "steps", w->episode.steps);
-    weir_json_text(json, "name", w->episode.name);
-    weir_json_object(json, "texts");
-    for (int i = 0; i < w->episode.n_texts; i++)
-        if (strncmp(w->episode.texts[i].key, "weir_", 5) != 0) /* such strings come from an earlier copy */
-            weir_json_text(json, w->episode.texts[i].key, w->episode.texts[i].value);
-    weir_json_end(json, '}');
-    weir_json_end(json, '}');
-}
-
-static int json_of(const struct writer *w, void (*write)(const struct writer *w, struct weir_json *json), char **text,
-                   size_t *length, struct weir_err *err)
-{
-    struct weir_json json;
-    FILE *out = open_memstream(text, length);
-    if (!out)
-        return weir_err_set(err, -ENOMEM, "%s: out of memory", w->folder);
-    weir_json_open(&json, out, false);
-    write(w, &json);
-    weir_json_close(&json);
-    return fclose(out) == 0 ? 0 : weir_err_set(err, -ENOMEM, "%s: out of memory", w->folder);
+    int rc = weir_json_document_open(&w->base, document, false, err);
+    if (rc < 0)
+        return rc;
+    weir_json_int(&document->json, "steps", w->base.episode.steps);
+    weir_writer_texts(&w->base, &document->json);
+    return weir_json_document_close(&w->base, document, err);
 }
 
 /* ---- resuming ---- */
@@ -222,8 +207,7 @@ static int find_complete(struct writer *w, const char *json, size_t length, int 
     int rc = begin_transaction(w, err);
     bool same = rc == 0 && is_there(w, "dataset", &value) && value.mv_size == length &&
                 memcmp(value.mv_data, json, length) == 0;
-    *complete = 0;
-    for (; same && *complete < w->copy.n_episodes; ++*complete) {
+    for (; same && *complete < w->base.copy.n_episodes; ++*complete) {
         snprintf(key, sizeof key, "e%08d/episode", *complete);
         if (!is_there(w, key, &value))
             break;
@@ -238,18 +222,13 @@ static int find_complete(struct writer *w, const char *json, size_t length, int 
 
 /* ---- open and close ---- */
 
-static void drop(struct writer **writer)
+static void close_writer(struct weir_writer *writer)
 {
-    struct writer *w = *writer;
-    if (!w)
-        return;
+    struct writer *w = (struct writer *)writer;
     if (w->txn)
         mdb_txn_abort(w->txn);
     if (w->env)
         mdb_env_close(w->env);
-    free(w->folder);
-    free(w);
-    *writer = NULL;
 }
 
 static int check_names(const struct weir_copy *copy, const char *path, struct weir_err *err)
@@ -269,74 +248,49 @@ static int check_names(const struct weir_copy *copy, const char *path, struct we
 static int open_environment(struct writer *w, struct weir_err *err)
 {
     char *path;
-    if (mkdir(w->folder, 0777) != 0 && errno != EEXIST)
-        return weir_err_set(err, -errno, "%s: cannot be created: %s", w->folder, strerror(errno));
-    if (asprintf(&path, "%s/data.mdb", w->folder) < 0)
-        return weir_err_set(err, -ENOMEM, "%s: out of memory", w->folder);
+    int rc = weir_writer_make_folder(&w->base, err);
+    if (rc < 0)
+        return rc;
+    if (asprintf(&path, "%s/data.mdb", w->base.path) < 0)
+        return weir_writer_no_memory(&w->base, err);
     remove_damaged(path);
     free(path);
-    int rc = mdb_env_create(&w->env);
+    rc = mdb_env_create(&w->env);
     if (rc == 0)
-        rc = mdb_env_open(w->env, w->folder, MDB_NOTLS, 0666);
+        rc = mdb_env_open(w->env, w->base.path, MDB_NOTLS, 0666);
     return rc ? failed(w, rc, err) : grow_map(w, 0, err);
 }
 
-static int open_writer(void **out, const struct weir_copy *copy, const char *path, int *complete, struct weir_err *err)
+static int open_writer(struct weir_writer *writer, int *complete, struct weir_err *err)
 {
-    *out = NULL;
-    struct writer *w = calloc(1, sizeof *w);
-    if (w)
-        w->folder = strdup(path);
-    int rc = w && w->folder ? check_names(copy, path, err) : weir_err_set(err, -ENOMEM, "%s: out of memory", path);
-    char *json = NULL;
-    size_t length = 0;
-    if (rc == 0) {
-        w->copy = *copy;
-        rc = json_of(w, put_dataset, &json, &length, err);
-    }
+    struct writer *w = (struct writer *)writer;
+    struct weir_json_document dataset = {0};
+    int rc = check_names(&writer->copy, writer->path, err);
+    if (rc == 0)
+        rc = write_dataset(w, &dataset, err);
     if (rc == 0)
         rc = open_environment(w, err);
     if (rc == 0)
-        rc = find_complete(w, json, length, complete, err);
-    free(json);
-    if (rc < 0)
-        drop(&w);
-    *out = w;
+        rc = find_complete(w, dataset.text, dataset.n, complete, err);
+    free(dataset.text);
     return rc;
-}
-
-static void abandon(void **writer)
-{
-    drop((struct writer **)writer);
 }
 
 /* Removes lock.mdb, because only processes that have the file open need it. */
-static int finish(void **writer, struct weir_err *err)
+static int finish(struct weir_writer *writer, struct weir_err *err)
 {
-    struct writer *w = *writer;
+    struct writer *w = (struct writer *)writer;
     char *lock;
-    int rc =
-        asprintf(&lock, "%s/lock.mdb", w->folder) < 0 ? weir_err_set(err, -ENOMEM, "%s: out of memory", w->folder) : 0;
     mdb_env_close(w->env);
     w->env = NULL;
-    if (rc == 0) {
-        unlink(lock);
-        free(lock);
-        rc = weir_durable_sync(w->folder, err);
-    }
-    drop((struct writer **)writer);
-    return rc;
+    if (asprintf(&lock, "%s/lock.mdb", writer->path) < 0)
+        return weir_writer_no_memory(writer, err);
+    unlink(lock);
+    free(lock);
+    return weir_durable_sync(writer->path, err);
 }
 
 /* ---- an episode ---- */
-
-static int begin(void *writer, const struct weir_copy_episode *episode, struct weir_err *err)
-{
-    struct writer *w = writer;
-    (void)err;
-    w->episode = *episode;
-    return 0;
-}
 
 /* Ends the transaction if `bytes` more bytes would exceed its limit. */
 static int make_room(struct writer *w, size_t bytes, struct weir_err *err)
@@ -345,53 +299,56 @@ static int make_room(struct writer *w, size_t bytes, struct weir_err *err)
     return rc == 0 && !w->txn ? grow_map(w, TRANSACTION_BYTES + bytes, err) : rc;
 }
 
-static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t length, struct weir_err *err)
+static int frame(struct weir_writer *writer, int camera, int t, const uint8_t *bytes, size_t length,
+                 struct weir_err *err)
 {
-    struct writer *w = writer;
+    struct writer *w = (struct writer *)writer;
     char key[KEY_ROOM];
     int rc = make_room(w, length, err);
-    snprintf(key, sizeof key, "e%08d/%08d/%s", w->episode.number, t, w->copy.cameras[camera].name);
+    snprintf(key, sizeof key, "e%08d/%08d/%s", w->base.episode.number, t, w->base.copy.cameras[camera].name);
     return rc < 0 ? rc : put(w, key, bytes, length, err);
 }
 
 static size_t state_bytes(const struct writer *w, int dim, enum weir_number_type type)
 {
-    return (size_t)w->episode.steps * (size_t)dim * weir_number_bytes(type);
+    return (size_t)w->base.episode.steps * (size_t)dim * weir_number_bytes(type);
 }
 
 static int put_state(struct writer *w, const char *name, const void *values, int dim, enum weir_number_type type,
                      struct weir_err *err)
 {
     char key[KEY_ROOM];
-    snprintf(key, sizeof key, "e%08d/%s", w->episode.number, name);
+    snprintf(key, sizeof key, "e%08d/%s", w->base.episode.number, name);
     return put(w, key, values, state_bytes(w, dim, type), err);
 }
 
-static int end(void *writer, struct weir_err *err)
+static int end(struct weir_writer *writer, struct weir_err *err)
 {
-    struct writer *w = writer;
-    const struct weir_copy *copy = &w->copy;
-    char key[KEY_ROOM], *json = NULL;
-    size_t length = 0;
-    snprintf(key, sizeof key, "e%08d/episode", w->episode.number);
-    int rc = json_of(w, put_episode, &json, &length, err);
+    struct writer *w = (struct writer *)writer;
+    const struct weir_copy *copy = &writer->copy;
+    char key[KEY_ROOM];
+    struct weir_json_document json = {0};
+    snprintf(key, sizeof key, "e%08d/episode", writer->episode.number);
+    int rc = write_episode(w, &json, err);
     if (rc == 0)
         rc = make_room(w,
-                       length + state_bytes(w, copy->qpos_dim, copy->qpos_type) +
+                       json.n + state_bytes(w, copy->qpos_dim, copy->qpos_type) +
                            state_bytes(w, copy->action_dim, copy->action_type),
                        err);
     if (rc == 0)
-        rc = put_state(w, "action", w->episode.actions, copy->action_dim, copy->action_type, err);
+        rc = put_state(w, "action", writer->episode.actions, copy->action_dim, copy->action_type, err);
     if (rc == 0)
-        rc = put(w, key, json, length, err);
+        rc = put(w, key, json.text, json.n, err);
     if (rc == 0)
-        rc = put_state(w, "qpos", w->episode.qpos, copy->qpos_dim, copy->qpos_type, err);
-    free(json);
+        rc = put_state(w, "qpos", writer->episode.qpos, copy->qpos_dim, copy->qpos_type, err);
+    free(json.text);
     return rc < 0 ? rc : commit(w, err);
 }
 
 #define WHY_NOT NULL
-#define CALLS   .open = open_writer, .begin = begin, .frame = frame, .end = end, .finish = finish, .abandon = abandon
+#define CALLS                                                                                                          \
+    .bytes = sizeof(struct writer), .open = open_writer, .frame = frame, .end = end, .finish = finish,                 \
+    .close = close_writer
 #else
 #define WHY_NOT "built without liblmdb"
 #define CALLS   .open = NULL

@@ -33,8 +33,9 @@ static int camera_at(const struct episode_store *s, const char *path)
     if (!depth && strncmp(path, "images/", 7) != 0)
         return -1;
     const char *name = strchr(path, '/') + 1;
-    for (int i = 0; i < s->header->n_cameras; i++)
-        if (strcmp(s->header->cameras[i].name, name) == 0 && weir_frame_is_depth(s->header->cameras[i].kind) == depth)
+    for (int i = 0; i < s->header->copy.n_cameras; i++)
+        if (strcmp(s->header->copy.cameras[i].name, name) == 0 &&
+            weir_frame_is_depth(s->header->copy.cameras[i].kind) == depth)
             return i;
     return -1;
 }
@@ -64,28 +65,29 @@ static int list(struct weir_store *store, const char *group, char (**names)[64],
     const struct episode_store *s = (const struct episode_store *)store;
     bool depth = strcmp(group + (*group == '/'), "depth") == 0;
     *n = 0;
-    *names = calloc((size_t)s->header->n_cameras + 1, sizeof **names);
+    *names = calloc((size_t)s->header->copy.n_cameras + 1, sizeof **names);
     if (!*names)
         return weir_no_memory(err);
-    for (int i = 0; i < s->header->n_cameras; i++)
-        if (weir_frame_is_depth(s->header->cameras[i].kind) == depth)
-            memcpy((*names)[(*n)++], s->header->cameras[i].name, sizeof **names);
+    for (int i = 0; i < s->header->copy.n_cameras; i++)
+        if (weir_frame_is_depth(s->header->copy.cameras[i].kind) == depth)
+            memcpy((*names)[(*n)++], s->header->copy.cameras[i].name, sizeof **names);
     qsort(*names, (size_t)*n, sizeof **names, weir_compare_text);
     return 0;
 }
 
 static struct weir_array_shape state_shape(const struct episode_store *s, bool actions)
 {
-    enum weir_number_type type = actions ? s->header->action_type : s->header->qpos_type;
+    enum weir_number_type type = actions ? s->header->copy.action_type : s->header->copy.qpos_type;
     return (struct weir_array_shape){
         .rank = 2,
-        .dims = {(uint64_t)s->record->steps, (uint64_t)(actions ? s->header->action_dim : s->header->qpos_dim)},
+        .dims = {(uint64_t)s->record->steps,
+                 (uint64_t)(actions ? s->header->copy.action_dim : s->header->copy.qpos_dim)},
         .element = type == WEIR_F32 || type == WEIR_F64 ? WEIR_ELEMENT_FLOAT : WEIR_ELEMENT_INTEGER,
         .type_bytes = weir_number_bytes(type),
     };
 }
 
-static struct weir_array_shape camera_shape(const struct episode_store *s, const struct weir_packed_camera *camera)
+static struct weir_array_shape camera_shape(const struct episode_store *s, const struct weir_copy_camera *camera)
 {
     struct weir_array_shape shape = {.rank = 1, .dims = {(uint64_t)s->record->steps}};
     if (weir_packed_raw_bytes(camera) == 0) {
@@ -112,7 +114,7 @@ static int shape(struct weir_store *store, const char *path, struct weir_array_s
     if (camera < 0 && !is_state(path, &actions))
         return weir_err_set(err, -ENOENT, "%s: a packed file has /qpos, /action, /images/CAMERA and /depth/CAMERA",
                             path);
-    *found = camera < 0 ? state_shape(s, actions) : camera_shape(s, &s->header->cameras[camera]);
+    *found = camera < 0 ? state_shape(s, actions) : camera_shape(s, &s->header->copy.cameras[camera]);
     return 0;
 }
 
@@ -126,7 +128,7 @@ static int read_numbers(struct weir_store *store, const char *path, enum weir_nu
     if (!is_state(path, &actions))
         return weir_err_set(err, -EBADMSG, "%s: contains no numbers", path);
     *found = state_shape(s, actions);
-    *type = actions ? s->header->action_type : s->header->qpos_type;
+    *type = actions ? s->header->copy.action_type : s->header->copy.qpos_type;
     size_t bytes = (size_t)found->dims[0] * (size_t)found->dims[1] * found->type_bytes;
     *values = malloc(bytes);
     if (!*values)
@@ -188,8 +190,8 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
 {
     struct weir_packed_index *file = user;
     struct weir_packed_record record;
-    *episode =
-        (struct weir_episode){.layout = &weir_layout_weir, .is_bgr = file->header.is_bgr, .bytes = sizeof *episode};
+    *episode = (struct weir_episode){
+        .layout = &weir_layout_weir, .is_bgr = file->header.copy.is_bgr, .bytes = sizeof *episode};
     int rc = weir_packed_read_record(file, (uint32_t)i, &record, err);
     if (rc < 0)
         return rc;
@@ -233,13 +235,13 @@ static int check_episode(struct weir_packed_index *file, uint32_t i, uint8_t *bu
                          void *user, struct weir_err *err)
 {
     struct weir_packed_record record;
-    int cameras = file->header.n_cameras, rc = weir_packed_read_record(file, (uint32_t)i, &record, err);
+    int cameras = file->header.copy.n_cameras, rc = weir_packed_read_record(file, (uint32_t)i, &record, err);
     for (int j = 0; rc == 0 && cameras > 0 && j / cameras < record.steps; j++) {
         struct weir_packed_frame frame =
             weir_packed_frame_at(&record, &file->header, file->record, j / cameras, j % cameras);
         struct weir_err why = WEIR_ERR_NONE;
         char part[WEIR_NAME_MAX + 48];
-        const struct weir_packed_camera *camera = &file->header.cameras[j % cameras];
+        const struct weir_copy_camera *camera = &file->header.copy.cameras[j % cameras];
         snprintf(part, sizeof part, "episode %u/%s/%s[%d]", i, weir_frame_is_depth(camera->kind) ? "depth" : "images",
                  camera->name, j / cameras);
         int whole = is_whole(file, &frame, buffer, &why);

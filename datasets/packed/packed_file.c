@@ -97,7 +97,7 @@ static enum weir_frame_kind kind_of(const char *codec)
     return n > 2 && strcmp(codec + n - 2, "16") == 0 ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
 }
 
-uint64_t weir_packed_raw_bytes(const struct weir_packed_camera *camera)
+uint64_t weir_packed_raw_bytes(const struct weir_copy_camera *camera)
 {
     return weir_frame_raw_bytes(camera->kind, camera->width, camera->height);
 }
@@ -109,19 +109,19 @@ void weir_packed_put_header(const struct weir_packed_header *header, uint8_t byt
     memset(bytes, 0, WEIR_PACKED_HEADER);
     memcpy(bytes, file_magic, sizeof file_magic);
     weir_packed_put32(bytes + AT_VERSION, WEIR_PACKED_VERSION);
-    weir_packed_put32(bytes + AT_FLAGS, header->is_bgr ? FLAG_BGR : 0);
+    weir_packed_put32(bytes + AT_FLAGS, header->copy.is_bgr ? FLAG_BGR : 0);
     weir_packed_put32(bytes + AT_EPISODES, header->n_episodes);
     weir_packed_put64(bytes + AT_INDEX, header->index_offset);
     weir_packed_put64(bytes + AT_FILE_BYTES, header->file_bytes);
     weir_packed_put64(bytes + AT_LAST_RECORD, header->last_record);
     weir_packed_put32(bytes + AT_INDEX_CRC, header->index_crc);
-    weir_packed_put32(bytes + AT_CAMERAS, (uint32_t)header->n_cameras);
-    memcpy(bytes + AT_QPOS_TYPE, types[header->qpos_type], 4);
-    memcpy(bytes + AT_ACTION_TYPE, types[header->action_type], 4);
-    weir_packed_put32(bytes + AT_QPOS_DIM, (uint32_t)header->qpos_dim);
-    weir_packed_put32(bytes + AT_ACTION_DIM, (uint32_t)header->action_dim);
-    for (int i = 0; i < header->n_cameras; i++) {
-        const struct weir_packed_camera *camera = &header->cameras[i];
+    weir_packed_put32(bytes + AT_CAMERAS, (uint32_t)header->copy.n_cameras);
+    memcpy(bytes + AT_QPOS_TYPE, types[header->copy.qpos_type], 4);
+    memcpy(bytes + AT_ACTION_TYPE, types[header->copy.action_type], 4);
+    weir_packed_put32(bytes + AT_QPOS_DIM, (uint32_t)header->copy.qpos_dim);
+    weir_packed_put32(bytes + AT_ACTION_DIM, (uint32_t)header->copy.action_dim);
+    for (int i = 0; i < header->copy.n_cameras; i++) {
+        const struct weir_copy_camera *camera = &header->copy.cameras[i];
         uint8_t *at = bytes + AT_CAMERA + i * CAMERA;
         memcpy(at, camera->name, strnlen(camera->name, WEIR_NAME_MAX - 1));
         const char *codec = weir_frame_kind_name(camera->kind);
@@ -140,10 +140,10 @@ static int type_of(const uint8_t *bytes)
     return -1;
 }
 
-static bool get_camera(struct weir_packed_camera *camera, const uint8_t *at)
+static bool get_camera(struct weir_copy_camera *camera, const uint8_t *at)
 {
     uint32_t width = weir_packed_get32(at + AT_WIDTH), height = weir_packed_get32(at + AT_HEIGHT);
-    *camera = (struct weir_packed_camera){.width = (int)width, .height = (int)height};
+    *camera = (struct weir_copy_camera){.width = (int)width, .height = (int)height};
     if (at[0] == 0 || at[WEIR_NAME_MAX - 1] != 0 || at[AT_CODEC] == 0 || at[AT_CODEC + CODEC - 1] != 0 ||
         width > SIDE_MAX || height > SIDE_MAX)
         return false;
@@ -161,19 +161,19 @@ static int get_fields(struct weir_packed_header *header, const uint8_t *bytes, s
     if (qpos < 0 || action < 0 || cameras > WEIR_CAMERAS_MAX || qpos_dim - 1 >= DIM_MAX || action_dim - 1 >= DIM_MAX ||
         flags > FLAG_BGR)
         return weir_err_set(err, -EBADMSG, "its header is invalid; convert the dataset again");
-    header->is_bgr = flags & FLAG_BGR;
-    header->qpos_type = (enum weir_number_type)qpos;
-    header->action_type = (enum weir_number_type)action;
-    header->qpos_dim = (int)qpos_dim;
-    header->action_dim = (int)action_dim;
-    header->n_cameras = (int)cameras;
+    header->copy.is_bgr = flags & FLAG_BGR;
+    header->copy.qpos_type = (enum weir_number_type)qpos;
+    header->copy.action_type = (enum weir_number_type)action;
+    header->copy.qpos_dim = (int)qpos_dim;
+    header->copy.action_dim = (int)action_dim;
+    header->copy.n_cameras = (int)cameras;
     header->n_episodes = weir_packed_get32(bytes + AT_EPISODES);
     header->index_offset = weir_packed_get64(bytes + AT_INDEX);
     header->file_bytes = weir_packed_get64(bytes + AT_FILE_BYTES);
     header->last_record = weir_packed_get64(bytes + AT_LAST_RECORD);
     header->index_crc = weir_packed_get32(bytes + AT_INDEX_CRC);
     for (uint32_t i = 0; i < cameras; i++)
-        if (!get_camera(&header->cameras[i], bytes + AT_CAMERA + i * CAMERA))
+        if (!get_camera(&header->copy.cameras[i], bytes + AT_CAMERA + i * CAMERA))
             return weir_err_set(err, -EBADMSG, "camera %u in its header is invalid; convert the dataset again", i);
     return 0;
 }
@@ -216,11 +216,11 @@ bool weir_packed_lay_out(struct weir_packed_record *record, const struct weir_pa
 {
     uint64_t at = WEIR_PACKED_RECORD_MIN, steps = (uint64_t)record->steps;
     record->qpos = at;
-    bool fits = go_on(&at, steps * (uint64_t)header->qpos_dim, weir_number_bytes(header->qpos_type));
+    bool fits = go_on(&at, steps * (uint64_t)header->copy.qpos_dim, weir_number_bytes(header->copy.qpos_type));
     record->actions = at;
-    fits = fits && go_on(&at, steps * (uint64_t)header->action_dim, weir_number_bytes(header->action_type));
+    fits = fits && go_on(&at, steps * (uint64_t)header->copy.action_dim, weir_number_bytes(header->copy.action_type));
     record->frames = at;
-    fits = fits && go_on(&at, steps * (uint64_t)header->n_cameras, WEIR_PACKED_FRAME);
+    fits = fits && go_on(&at, steps * (uint64_t)header->copy.n_cameras, WEIR_PACKED_FRAME);
     record->texts = at;
     fits = fits && go_on(&at, text_bytes, 1);
     record->bytes = at;
@@ -251,7 +251,7 @@ struct weir_packed_frame weir_packed_frame_at(const struct weir_packed_record *r
                                               int camera)
 {
     const uint8_t *at =
-        bytes + record->frames + ((size_t)t * (size_t)header->n_cameras + (size_t)camera) * WEIR_PACKED_FRAME;
+        bytes + record->frames + ((size_t)t * (size_t)header->copy.n_cameras + (size_t)camera) * WEIR_PACKED_FRAME;
     return (struct weir_packed_frame){weir_packed_get64(at), weir_packed_get32(at + 8), weir_packed_get32(at + 12)};
 }
 
@@ -273,8 +273,8 @@ bool weir_packed_text_at(const uint8_t *bytes, uint64_t n, uint64_t *at, struct 
 static int check_frames(const struct weir_packed_record *record, const struct weir_packed_header *header,
                         const uint8_t *bytes, uint64_t end, struct weir_err *err)
 {
-    for (int c = 0; c < header->n_cameras; c++) {
-        uint64_t raw = weir_packed_raw_bytes(&header->cameras[c]);
+    for (int c = 0; c < header->copy.n_cameras; c++) {
+        uint64_t raw = weir_packed_raw_bytes(&header->copy.cameras[c]);
         for (int t = 0; t < record->steps; t++) {
             struct weir_packed_frame frame = weir_packed_frame_at(record, header, bytes, t, c);
             bool inside =
@@ -282,7 +282,7 @@ static int check_frames(const struct weir_packed_record *record, const struct we
             if (!inside || frame.length > INT32_MAX || (raw && frame.length && frame.length != raw))
                 return weir_err_set(
                     err, -EBADMSG, "episode %u: %s[%d]: %u bytes at byte %llu cannot be a frame of this episode",
-                    record->number, header->cameras[c].name, t, frame.length, (unsigned long long)frame.offset);
+                    record->number, header->copy.cameras[c].name, t, frame.length, (unsigned long long)frame.offset);
         }
     }
     return 0;

@@ -5,6 +5,7 @@
 #define WEIR_DATASETS_PACKED_PACKED_FILE_H
 
 #include "base/numbers.h"
+#include "datasets/writer.h"
 #include "origin/source.h"
 #include "weir/base.h"
 #include "weir/dataset.h"
@@ -22,23 +23,13 @@ enum {
     WEIR_PACKED_FRAME_ALIGN = 512,
 };
 
-struct weir_packed_camera {
-    char name[WEIR_NAME_MAX];
-    enum weir_frame_kind kind;
-    int width, height; /* size of every frame; 0 = see the header of each frame */
-};
-
 struct weir_packed_header {
-    bool is_bgr;
+    struct weir_copy copy; /* without n_episodes and chunk_frames; a width and height of 0 = see each frame */
     uint64_t index_offset; /* 0: the file is unfinished */
     uint64_t file_bytes;   /* size of the file including the index; 0 until finished */
     uint64_t last_record;  /* offset of the last record written; 0 = none */
     uint32_t n_episodes;
     uint32_t index_crc;
-    enum weir_number_type qpos_type, action_type;
-    int qpos_dim, action_dim;
-    int n_cameras;
-    struct weir_packed_camera cameras[WEIR_CAMERAS_MAX];
 };
 
 void weir_packed_put_header(const struct weir_packed_header *header, uint8_t bytes[WEIR_PACKED_HEADER]);
@@ -98,7 +89,7 @@ void weir_packed_put32(uint8_t *bytes, uint32_t value);
 void weir_packed_put64(uint8_t *bytes, uint64_t value);
 
 /* Returns the size of a raw frame; 0 for encoded frames. */
-uint64_t weir_packed_raw_bytes(const struct weir_packed_camera *camera);
+uint64_t weir_packed_raw_bytes(const struct weir_copy_camera *camera);
 
 /* ---- open files ---- */
 

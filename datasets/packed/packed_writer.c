@@ -18,16 +18,14 @@
 enum { BUFFER_BYTES = 4 << 20 };
 
 struct packed_writer {
+    struct weir_writer base;
     int fd;
-    char *path;
     struct weir_packed_header header;
-    uint8_t *index; /* one entry per complete episode */
-    uint32_t n_wanted;
+    uint8_t *index;  /* one entry per complete episode */
     uint8_t *buffer; /* bytes at the end of the file that are not written yet */
     size_t buffered;
     uint64_t at; /* file offset after the buffered bytes */
     /* the episode being written */
-    const struct weir_copy_episode *episode;
     struct weir_packed_record record;
     uint8_t *record_bytes;
     size_t given; /* number of frames received */
@@ -36,7 +34,7 @@ struct packed_writer {
 
 static int failed(const struct packed_writer *w, int rc, struct weir_err *err)
 {
-    return weir_err_set(err, rc, "%s: %s%s", w->path, strerror(-rc),
+    return weir_err_set(err, rc, "%s: %s%s", w->base.path, strerror(-rc),
                         rc == -ENOSPC || rc == -EDQUOT || rc == -EFBIG
                             ? "; free space, and run weir convert again: it resumes where it "
                               "stopped"
@@ -138,7 +136,7 @@ static int resume(struct packed_writer *w)
     struct weir_packed_header old, same;
     struct stat st;
     if (fstat(w->fd, &st) != 0 || weir_read_at(w->fd, 0, bytes, sizeof bytes) < 0 ||
-        weir_packed_get_header(&old, bytes, NULL) < 0 || old.n_episodes > w->n_wanted)
+        weir_packed_get_header(&old, bytes, NULL) < 0 || old.n_episodes > (uint32_t)w->base.copy.n_episodes)
         return 0;
     same = w->header;
     same.index_offset = old.index_offset;
@@ -164,45 +162,21 @@ static int resume(struct packed_writer *w)
 
 /* ---- the writer ---- */
 
-static void close_writer(struct packed_writer **writer)
+static void close_writer(struct weir_writer *writer)
 {
-    struct packed_writer *w = *writer;
-    *writer = NULL;
-    if (!w)
-        return;
+    struct packed_writer *w = (struct packed_writer *)writer;
     if (w->fd >= 0)
         close(w->fd);
-    free(w->path);
     free(w->index);
     free(w->buffer);
     free(w->record_bytes);
-    free(w);
-}
-
-static void describe(struct weir_packed_header *header, const struct weir_copy *copy)
-{
-    header->is_bgr = copy->is_bgr;
-    header->qpos_type = copy->qpos_type;
-    header->action_type = copy->action_type;
-    header->qpos_dim = copy->qpos_dim;
-    header->action_dim = copy->action_dim;
-    header->n_cameras = copy->n_cameras;
-    for (int i = 0; i < copy->n_cameras; i++) {
-        const struct weir_copy_camera *from = &copy->cameras[i];
-        struct weir_packed_camera *to = &header->cameras[i];
-        memcpy(to->name, from->name, sizeof to->name);
-        to->kind = from->kind;
-        to->width = from->width;
-        to->height = from->height;
-    }
 }
 
 static int open_file(struct packed_writer *w, int *complete, struct weir_err *err)
 {
-    w->fd = weir_output_private(w->path, O_RDWR | O_CREAT, 0666, err);
+    w->fd = weir_output_private(w->base.path, O_RDWR | O_CREAT, 0666, err);
     if (w->fd < 0)
         return w->fd;
-    w->at = WEIR_PACKED_HEADER;
     *complete = resume(w);
     if (*complete == 0)
         w->at = WEIR_PACKED_HEADER;
@@ -213,25 +187,14 @@ static int open_file(struct packed_writer *w, int *complete, struct weir_err *er
     return rc;
 }
 
-static int open_writer(void **writer, const struct weir_copy *copy, const char *path, int *complete,
-                       struct weir_err *err)
+static int open_writer(struct weir_writer *writer, int *complete, struct weir_err *err)
 {
-    struct packed_writer *w = calloc(1, sizeof *w);
-    *writer = NULL;
-    *complete = 0;
-    if (!w)
-        return weir_no_memory(err);
+    struct packed_writer *w = (struct packed_writer *)writer;
     w->fd = -1;
-    w->path = strdup(path);
-    w->n_wanted = (uint32_t)copy->n_episodes;
-    w->index = calloc((size_t)copy->n_episodes + 1, WEIR_PACKED_INDEX_ENTRY);
+    w->index = calloc((size_t)writer->copy.n_episodes + 1, WEIR_PACKED_INDEX_ENTRY);
     w->buffer = malloc(BUFFER_BYTES);
-    describe(&w->header, copy);
-    int rc = w->path && w->index && w->buffer ? open_file(w, complete, err) : weir_no_memory(err);
-    if (rc < 0)
-        close_writer(&w);
-    *writer = w;
-    return rc;
+    w->header.copy = writer->copy;
+    return w->index && w->buffer ? open_file(w, complete, err) : weir_no_memory(err);
 }
 
 static uint64_t text_bytes(const struct weir_copy_episode *episode)
@@ -254,31 +217,33 @@ static void put_texts(const struct weir_copy_episode *episode, uint8_t *to)
     }
 }
 
-static int begin(void *writer, const struct weir_copy_episode *episode, struct weir_err *err)
+static int begin(struct weir_writer *writer, struct weir_err *err)
 {
-    struct packed_writer *w = writer;
-    w->episode = episode;
+    struct packed_writer *w = (struct packed_writer *)writer;
+    const struct weir_copy_episode *episode = &writer->episode;
     w->given = 0;
     w->step = -1;
     w->record = (struct weir_packed_record){.number = w->header.n_episodes,
                                             .steps = episode->steps,
                                             .previous = w->header.last_record,
                                             .n_texts = (uint32_t)episode->n_texts};
-    if (w->header.n_episodes >= w->n_wanted || !weir_packed_lay_out(&w->record, &w->header, text_bytes(episode)))
-        return weir_err_set(err, -EFBIG, "%s: %s does not fit into a packed file", w->path, episode->name);
+    if (w->header.n_episodes >= (uint32_t)w->base.copy.n_episodes ||
+        !weir_packed_lay_out(&w->record, &w->header, text_bytes(episode)))
+        return weir_err_set(err, -EFBIG, "%s: %s does not fit into a packed file", w->base.path, episode->name);
     free(w->record_bytes);
     w->record_bytes = calloc(1, (size_t)w->record.bytes);
     return w->record_bytes ? 0 : weir_no_memory(err);
 }
 
-static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t length, struct weir_err *err)
+static int frame(struct weir_writer *writer, int camera, int t, const uint8_t *bytes, size_t length,
+                 struct weir_err *err)
 {
-    struct packed_writer *w = writer;
-    size_t i = (size_t)t * (size_t)w->header.n_cameras + (size_t)camera;
-    uint64_t raw = weir_packed_raw_bytes(&w->header.cameras[camera]);
+    struct packed_writer *w = (struct packed_writer *)writer;
+    size_t i = (size_t)t * (size_t)w->header.copy.n_cameras + (size_t)camera;
+    uint64_t raw = weir_packed_raw_bytes(&w->header.copy.cameras[camera]);
     if (length > INT32_MAX || (raw && length != raw))
-        return weir_err_set(err, -EINVAL, "%s: %s: %s[%d]: a frame cannot have %zu bytes", w->path, w->episode->name,
-                            w->header.cameras[camera].name, t, length);
+        return weir_err_set(err, -EINVAL, "%s: %s: %s[%d]: a frame cannot have %zu bytes", w->base.path,
+                            writer->episode.name, w->header.copy.cameras[camera].name, t, length);
     int rc = align(w, t == w->step ? WEIR_PACKED_FRAME_ALIGN : WEIR_PACKED_STEP_ALIGN, err);
     struct weir_packed_frame put_there = {w->at, (uint32_t)length, weir_crc32c(0, bytes, length)};
     weir_packed_put_frame(&put_there, w->record_bytes + w->record.frames + i * WEIR_PACKED_FRAME);
@@ -287,19 +252,20 @@ static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t l
     return rc < 0 ? rc : put(w, bytes, length, err);
 }
 
-static int end(void *writer, struct weir_err *err)
+static int end(struct weir_writer *writer, struct weir_err *err)
 {
-    struct packed_writer *w = writer;
-    const struct weir_copy_episode *episode = w->episode;
+    struct packed_writer *w = (struct packed_writer *)writer;
+    const struct weir_copy_episode *episode = &writer->episode;
+    const struct weir_copy *copy = &writer->copy;
     struct weir_packed_header *header = &w->header;
     size_t steps = (size_t)episode->steps;
-    if (w->given != steps * (size_t)header->n_cameras)
+    if (w->given != steps * (size_t)copy->n_cameras)
         return weir_err_set(err, -EINVAL, "%s: %s: received %zu frames, but %zu steps of %d cameras were announced",
-                            w->path, episode->name, w->given, steps, header->n_cameras);
+                            w->base.path, episode->name, w->given, steps, copy->n_cameras);
     memcpy(w->record_bytes + w->record.qpos, episode->qpos,
-           steps * (size_t)header->qpos_dim * weir_number_bytes(header->qpos_type));
+           steps * (size_t)copy->qpos_dim * weir_number_bytes(copy->qpos_type));
     memcpy(w->record_bytes + w->record.actions, episode->actions,
-           steps * (size_t)header->action_dim * weir_number_bytes(header->action_type));
+           steps * (size_t)copy->action_dim * weir_number_bytes(copy->action_type));
     put_texts(episode, w->record_bytes + w->record.texts);
     weir_packed_seal(&w->record, w->record_bytes);
     int rc = align(w, 8, err);
@@ -313,8 +279,9 @@ static int end(void *writer, struct weir_err *err)
     return commit(w, err);
 }
 
-static int write_index(struct packed_writer *w, struct weir_err *err)
+static int finish(struct weir_writer *writer, struct weir_err *err)
 {
+    struct packed_writer *w = (struct packed_writer *)writer;
     struct weir_packed_header *header = &w->header;
     size_t n = (size_t)header->n_episodes * WEIR_PACKED_INDEX_ENTRY;
     uint64_t offset = w->at;
@@ -326,22 +293,6 @@ static int write_index(struct packed_writer *w, struct weir_err *err)
     return rc < 0 ? rc : commit(w, err);
 }
 
-static int finish(void **writer, struct weir_err *err)
-{
-    struct packed_writer *w = *writer;
-    int rc = write_index(w, err);
-    close_writer(&w);
-    *writer = NULL;
-    return rc;
-}
-
-static void abandon(void **writer)
-{
-    struct packed_writer *w = *writer;
-    close_writer(&w);
-    *writer = NULL;
-}
-
 const struct weir_writer_ops weir_writer_packed = {
     .name = "packed",
     .summary = "one file of extents and one index: for io_uring and direct reads",
@@ -351,10 +302,11 @@ const struct weir_writer_ops weir_writer_packed = {
     .number_types = (1u << WEIR_NUMBER_TYPES) - 1,
     .by_step = true,
     .resumes = true,
+    .bytes = sizeof(struct packed_writer),
     .open = open_writer,
     .begin = begin,
     .frame = frame,
     .end = end,
     .finish = finish,
-    .abandon = abandon,
+    .close = close_writer,
 };

@@ -48,22 +48,19 @@ int weir_tfw_add_text(struct weir_tfw_texts *texts, const char *name)
 
 /* ---- files ---- */
 
-static int out_of_memory(const char *folder, struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "%s: out of memory", folder);
-}
-
-/* Replaces a file with a complete one that is already on the storage device. */
-static int replace_file(const char *folder, const char *name, const char *text, size_t n, struct weir_err *err)
+/* Closes the document and replaces the file with it, whose new contents are then on the storage device. */
+static int write_document(const struct weir_writer *writer, const char *name, struct weir_json_document *document,
+                          struct weir_err *err)
 {
     char *path = NULL, *aside = NULL;
-    int rc = 0;
-    if (asprintf(&path, "%s/%s", folder, name) < 0 || asprintf(&aside, "%s/.%s", folder, name) < 0)
-        rc = out_of_memory(folder, err);
+    int rc = weir_json_document_close(writer, document, err);
+    if (rc == 0 &&
+        (asprintf(&path, "%s/%s", writer->path, name) < 0 || asprintf(&aside, "%s/.%s", writer->path, name) < 0))
+        rc = weir_writer_no_memory(writer, err);
     if (rc == 0)
         unlink(aside); /* an interrupted call may have left a file, and a link would be followed */
     FILE *file = rc == 0 ? fopen(aside, "wxe") : NULL;
-    bool fine = file && fwrite(text, 1, n, file) == n;
+    bool fine = file && fwrite(document->text, 1, document->n, file) == document->n;
     fine = (!file || fclose(file) == 0) && fine;
     if (rc == 0 && !fine)
         rc = weir_err_set(err, errno ? -errno : -EIO, "%s: cannot be written: %s", path, strerror(errno ? errno : EIO));
@@ -73,44 +70,28 @@ static int replace_file(const char *folder, const char *name, const char *text, 
         rc = weir_durable_replace(aside, path, err);
     free(path);
     free(aside);
-    return rc;
-}
-
-struct document {
-    struct weir_json json;
-    FILE *file;
-    char *text;
-    size_t n;
-};
-
-static bool open_document(struct document *document)
-{
-    *document = (struct document){0};
-    document->file = open_memstream(&document->text, &document->n);
-    if (!document->file)
-        return false;
-    weir_json_open(&document->json, document->file, true);
-    weir_json_object(&document->json, NULL);
-    return true;
-}
-
-static int close_document(struct document *document, const char *folder, const char *name, struct weir_err *err)
-{
-    weir_json_end(&document->json, '}');
-    weir_json_close(&document->json);
-    bool fine = fclose(document->file) == 0 && document->text;
-    int rc = fine ? replace_file(folder, name, document->text, document->n, err) : out_of_memory(folder, err);
     free(document->text);
     return rc;
 }
 
 /* ---- features.json ---- */
 
-static void put_class(struct weir_json *json, const char *name)
+/* Begins a feature, which has a class and one member. */
+static void begin_feature(struct weir_json *json, const char *name, const char *class, const char *member)
 {
     char text[96];
-    snprintf(text, sizeof text, CLASS "%s", name);
+    snprintf(text, sizeof text, CLASS "%s", class);
+    if (name)
+        weir_json_object(json, name);
     weir_json_text(json, "pythonClassName", text);
+    weir_json_object(json, member);
+}
+
+static void end_feature(struct weir_json *json, bool is_named)
+{
+    weir_json_end(json, '}');
+    if (is_named)
+        weir_json_end(json, '}');
 }
 
 /* In JSON, protocol buffers write 64-bit numbers as strings. */
@@ -132,45 +113,34 @@ static void put_shape(struct weir_json *json, const int *dimensions, int rank)
 /* dim 0 is a scalar. */
 static void put_tensor(struct weir_json *json, const char *name, int dim, const char *type)
 {
-    weir_json_object(json, name);
-    put_class(json, dim ? "tensor_feature.Tensor" : "scalar.Scalar");
-    weir_json_object(json, "tensor");
+    begin_feature(json, name, dim ? "tensor_feature.Tensor" : "scalar.Scalar", "tensor");
     put_shape(json, &dim, dim > 0);
     weir_json_text(json, "dtype", type);
     weir_json_text(json, "encoding", "none");
-    weir_json_end(json, '}');
-    weir_json_end(json, '}');
+    end_feature(json, true);
 }
 
 static void put_image(struct weir_json *json, const struct weir_copy_camera *camera)
 {
     bool depth = weir_frame_is_depth(camera->kind);
     const int shape[3] = {camera->height, camera->width, depth ? 1 : 3};
-    weir_json_object(json, camera->name);
-    put_class(json, "image_feature.Image");
-    weir_json_object(json, "image");
+    begin_feature(json, camera->name, "image_feature.Image", "image");
     put_shape(json, shape, 3);
     weir_json_text(json, "dtype", depth ? "uint16" : "uint8");
     weir_json_text(json, "encodingFormat", weir_frame_kind_row(camera->kind)->imagecodecs);
-    weir_json_end(json, '}');
-    weir_json_end(json, '}');
+    end_feature(json, true);
 }
 
 static void begin_dictionary(struct weir_json *json, const char *name)
 {
-    if (name)
-        weir_json_object(json, name);
-    put_class(json, "features_dict.FeaturesDict");
-    weir_json_object(json, "featuresDict");
+    begin_feature(json, name, "features_dict.FeaturesDict", "featuresDict");
     weir_json_object(json, "features");
 }
 
-static void end_dictionary(struct weir_json *json, const char *name)
+static void end_dictionary(struct weir_json *json, bool is_named)
 {
     weir_json_end(json, '}');
-    weir_json_end(json, '}');
-    if (name)
-        weir_json_end(json, '}');
+    end_feature(json, is_named);
 }
 
 /* Writes the string features of this group, but not those of groups below it: "steps/observation/note" is not in
@@ -182,19 +152,14 @@ static void put_texts(struct weir_json *json, const char *group, const struct we
         const char *name = texts->names[i] + n;
         if (strncmp(texts->names[i], group, n) != 0 || strchr(name, '/'))
             continue;
-        weir_json_object(json, name);
-        put_class(json, "text_feature.Text");
-        weir_json_object(json, "text");
-        weir_json_end(json, '}');
-        weir_json_end(json, '}');
+        begin_feature(json, name, "text_feature.Text", "text");
+        end_feature(json, true);
     }
 }
 
 static void put_steps(struct weir_json *json, const struct weir_copy *copy, const struct weir_tfw_texts *texts)
 {
-    weir_json_object(json, "steps");
-    put_class(json, "dataset_feature.Dataset");
-    weir_json_object(json, "sequence");
+    begin_feature(json, "steps", "dataset_feature.Dataset", "sequence");
     begin_dictionary(json, "feature");
     put_tensor(json, "action", copy->action_dim, weir_number_name(copy->action_type));
     put_tensor(json, "is_first", 0, "bool");
@@ -206,39 +171,39 @@ static void put_steps(struct weir_json *json, const struct weir_copy *copy, cons
     for (int c = 0; c < copy->n_cameras; c++)
         put_image(json, &copy->cameras[c]);
     put_texts(json, STEPS "observation/", texts);
-    end_dictionary(json, "observation");
-    end_dictionary(json, "feature");
+    end_dictionary(json, true);
+    end_dictionary(json, true);
     weir_json_text(json, "length", "-1");
-    weir_json_end(json, '}');
-    weir_json_end(json, '}');
+    end_feature(json, true);
 }
 
-int weir_tfw_write_features(const char *folder, const struct weir_copy *copy, const struct weir_tfw_texts *texts,
-                            struct weir_err *err)
+int weir_tfw_write_features(const struct weir_writer *writer, const struct weir_tfw_texts *texts, struct weir_err *err)
 {
-    struct document document;
-    if (!open_document(&document))
-        return out_of_memory(folder, err);
-    begin_dictionary(&document.json, NULL);
-    put_steps(&document.json, copy, texts);
-    begin_dictionary(&document.json, "episode_metadata");
-    put_texts(&document.json, METADATA, texts);
-    end_dictionary(&document.json, "episode_metadata");
-    end_dictionary(&document.json, NULL);
-    return close_document(&document, folder, "features.json", err);
+    struct weir_json_document document;
+    struct weir_json *json = &document.json;
+    int rc = weir_json_document_open(writer, &document, true, err);
+    if (rc < 0)
+        return rc;
+    begin_dictionary(json, NULL);
+    put_steps(json, &writer->copy, texts);
+    begin_dictionary(json, "episode_metadata");
+    put_texts(json, METADATA, texts);
+    end_dictionary(json, true);
+    end_dictionary(json, false);
+    return write_document(writer, "features.json", &document, err);
 }
 
-int weir_tfw_read_features(const char *folder, struct weir_tfw_texts *texts, struct weir_err *err)
+int weir_tfw_read_features(const struct weir_writer *writer, struct weir_tfw_texts *texts, struct weir_err *err)
 {
     char *beside;
     struct weir_stated_features stated;
-    if (asprintf(&beside, "%s/", folder) < 0)
-        return out_of_memory(folder, err);
+    if (asprintf(&beside, "%s/", writer->path) < 0)
+        return weir_writer_no_memory(writer, err);
     int rc = weir_stated_read(&stated, NULL, beside, err);
     free(beside);
     for (int i = 0; rc == 0 && i < stated.n; i++)
         if (stated.features[i].kind == WEIR_STATED_TEXT && weir_tfw_add_text(texts, stated.features[i].name) < 0)
-            rc = out_of_memory(folder, err);
+            rc = weir_writer_no_memory(writer, err);
     weir_stated_free(&stated);
     return rc;
 }
@@ -252,13 +217,14 @@ static void put_number(struct weir_json *json, const char *key, uint64_t value)
     weir_json_text(json, key, text);
 }
 
-int weir_tfw_write_info(const char *folder, const char *dataset, const char *split, int episodes, uint64_t bytes,
-                        struct weir_err *err)
+int weir_tfw_write_info(const struct weir_writer *writer, const char *dataset, const char *split, int episodes,
+                        uint64_t bytes, struct weir_err *err)
 {
-    struct document document;
+    struct weir_json_document document;
     struct weir_json *json = &document.json;
-    if (!open_document(&document))
-        return out_of_memory(folder, err);
+    int rc = weir_json_document_open(writer, &document, true, err);
+    if (rc < 0)
+        return rc;
     weir_json_text(json, "fileFormat", "tfrecord");
     weir_json_text(json, "name", dataset);
     weir_json_array(json, "splits");
@@ -272,5 +238,5 @@ int weir_tfw_write_info(const char *folder, const char *dataset, const char *spl
     weir_json_end(json, '}');
     weir_json_end(json, ']');
     weir_json_text(json, "version", "1.0.0");
-    return close_document(&document, folder, "dataset_info.json", err);
+    return write_document(writer, "dataset_info.json", &document, err);
 }

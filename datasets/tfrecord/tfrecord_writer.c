@@ -5,7 +5,6 @@
 #include "datasets/tfrecord/example.h"
 #include "datasets/tfrecord/tfrecord_writer_priv.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,14 +22,13 @@ enum { LISTS_MAX = 512 };
 static const uint64_t RECORD_MAX = INT32_MAX; /* maximum message size of protocol buffers */
 
 struct writer {
-    struct weir_copy copy;
-    char *folder, *path;
+    struct weir_writer base;
+    char *path; /* of the records */
     int fd;
     uint64_t file_bytes; /* size up to the end of the last complete record */
     int episodes;        /* number of complete episodes */
     struct weir_tfw_texts texts;
     /* the episode being written */
-    struct weir_copy_episode episode;
     struct weir_spool spool; /* frames of the episode, camera by camera */
     int64_t *flags;          /* is_first and is_last, `steps` values each */
     struct weir_list *lists; /* one list per feature */
@@ -50,13 +48,13 @@ static struct weir_list *add(struct writer *w, enum weir_list_kind kind, uint64_
 
 static void add_numbers(struct writer *w, const char *name, enum weir_number_type type, int dim, const void *values)
 {
-    uint64_t n = (uint64_t)w->episode.steps * (uint64_t)dim;
+    uint64_t n = (uint64_t)w->base.episode.steps * (uint64_t)dim;
     add(w, type == WEIR_I64 ? WEIR_LIST_INTEGERS : WEIR_LIST_FLOATS, n, name)->values = values;
 }
 
 static void add_flags(struct writer *w)
 {
-    uint64_t steps = (uint64_t)w->episode.steps;
+    uint64_t steps = (uint64_t)w->base.episode.steps;
     add(w, WEIR_LIST_INTEGERS, steps, "steps/is_first")->values = w->flags;
     add(w, WEIR_LIST_INTEGERS, steps, "steps/is_last")->values = w->flags + steps;
     add(w, WEIR_LIST_INTEGERS, steps, "steps/is_terminal")->values = w->flags + steps;
@@ -65,7 +63,7 @@ static void add_flags(struct writer *w)
 static void add_text(struct writer *w, const char *name, const char *value)
 {
     bool each = strncmp(name, "steps/", 6) == 0;
-    add(w, WEIR_LIST_TEXTS, each ? (uint64_t)w->episode.steps : 1, name)->text = value;
+    add(w, WEIR_LIST_TEXTS, each ? (uint64_t)w->base.episode.steps : 1, name)->text = value;
 }
 
 /* Returns an empty string for features that only other episodes have, because readers based on tensorflow_datasets
@@ -74,44 +72,42 @@ static const char *text_of(const struct writer *w, const char *feature)
 {
     char name[WEIR_TFW_NAME_MAX];
     if (strcmp(feature, SOURCE) == 0)
-        return w->episode.name;
+        return w->base.episode.name;
     if (strcmp(feature, COLOR) == 0)
         return "bgr";
-    for (int i = 0; i < w->episode.n_texts; i++)
-        if (weir_tfw_text_feature(w->episode.texts[i].key, name) && strcmp(name, feature) == 0)
-            return w->episode.texts[i].value;
+    for (int i = 0; i < w->base.episode.n_texts; i++)
+        if (weir_tfw_text_feature(w->base.episode.texts[i].key, name) && strcmp(name, feature) == 0)
+            return w->base.episode.texts[i].value;
     return "";
 }
 
 static void list_features(struct writer *w)
 {
-    uint64_t steps = (uint64_t)w->episode.steps;
+    uint64_t steps = (uint64_t)w->base.episode.steps;
     w->n = 0;
-    add_numbers(w, "steps/action", w->copy.action_type, w->copy.action_dim, w->episode.actions);
+    add_numbers(w, "steps/action", w->base.copy.action_type, w->base.copy.action_dim, w->base.episode.actions);
     add_flags(w);
     for (int i = 0; i < w->texts.n; i++)
         add_text(w, w->texts.names[i], text_of(w, w->texts.names[i]));
-    add_numbers(w, "steps/observation/state", w->copy.qpos_type, w->copy.qpos_dim, w->episode.qpos);
-    for (int c = 0; c < w->copy.n_cameras; c++) {
+    add_numbers(w, "steps/observation/state", w->base.copy.qpos_type, w->base.copy.qpos_dim, w->base.episode.qpos);
+    for (int c = 0; c < w->base.copy.n_cameras; c++) {
         char name[WEIR_TFW_NAME_MAX];
-        weir_tfw_camera_feature(&w->copy.cameras[c], name);
+        weir_tfw_camera_feature(&w->base.copy.cameras[c], name);
         add(w, WEIR_LIST_FRAMES, steps, name)->first = (size_t)c * (size_t)steps;
     }
 }
 
 static int fail(const struct writer *w, int code, const char *what, struct weir_err *err)
 {
-    return weir_err_set(err, code, "%s: episode %d (%s): %s", w->path, w->episode.number,
-                        w->episode.name ? w->episode.name : "", what);
+    return weir_err_set(err, code, "%s: episode %d (%s): %s", w->path, w->base.episode.number,
+                        w->base.episode.name ? w->base.episode.name : "", what);
 }
 
 /* ---- the folder ---- */
 
-static void drop(struct writer **writer)
+static void close_writer(struct weir_writer *writer)
 {
-    struct writer *w = *writer;
-    if (!w)
-        return;
+    struct writer *w = (struct writer *)writer;
     weir_spool_close(&w->spool);
     if (w->fd >= 0)
         close(w->fd);
@@ -119,10 +115,7 @@ static void drop(struct writer **writer)
     free(w->lists);
     free(w->flags);
     weir_record_close(&w->record);
-    free(w->folder);
     free(w->path);
-    free(w);
-    *writer = NULL;
 }
 
 /* Only the last record can be incomplete, because all earlier records had reached the storage device before it was
@@ -150,21 +143,6 @@ static int find_complete(struct writer *w, int *complete, struct weir_err *err)
     return rc;
 }
 
-/* Removes temporary files that an interrupted writer left. */
-static int remove_hidden(const char *path, struct weir_err *err)
-{
-    DIR *folder = opendir(path);
-    if (!folder)
-        return weir_err_set(err, -errno, "%s: cannot be searched: %s", path, strerror(errno));
-    int rc = 0;
-    for (struct dirent *entry; rc == 0 && (entry = readdir(folder));)
-        if (entry->d_name[0] == '.' && entry->d_name[strspn(entry->d_name, ".")] != '\0' &&
-            unlinkat(dirfd(folder), entry->d_name, 0) != 0)
-            rc = weir_err_set(err, -errno, "%s/%s: cannot be removed: %s", path, entry->d_name, strerror(errno));
-    closedir(folder);
-    return rc;
-}
-
 /* Refuses the only camera name that would be ambiguous. */
 static int check_names(const struct weir_copy *copy, struct weir_err *err)
 {
@@ -178,43 +156,33 @@ static int check_names(const struct weir_copy *copy, struct weir_err *err)
 
 static int open_folder(struct writer *w, int *complete, struct weir_err *err)
 {
-    if (mkdir(w->folder, 0777) != 0 && errno != EEXIST)
-        return weir_err_set(err, -errno, "%s: cannot be created: %s", w->folder, strerror(errno));
+    int rc = weir_writer_make_folder(&w->base, err);
+    if (rc < 0)
+        return rc;
     w->fd = weir_output_private(w->path, O_RDWR | O_CREAT, 0666, err);
     if (w->fd < 0)
         return w->fd;
     if (weir_record_open(&w->record, w->fd, &w->spool) < 0)
-        return weir_err_set(err, -ENOMEM, "%s: out of memory", w->folder);
-    int rc = remove_hidden(w->folder, err);
+        return weir_writer_no_memory(&w->base, err);
+    rc = weir_writer_remove_parts(&w->base, NULL, 0, err);
     if (rc == 0)
         rc = find_complete(w, complete, err);
     if (rc == 0)
-        rc = weir_tfw_read_features(w->folder, &w->texts, err);
-    return rc < 0 ? rc : weir_spool_open(&w->spool, w->folder, err);
+        rc = weir_tfw_read_features(&w->base, &w->texts, err);
+    return rc < 0 ? rc : weir_spool_open(&w->spool, w->base.path, err);
 }
 
-static int open_tfrecord(void **out, const struct weir_copy *copy, const char *path, int *complete,
-                         struct weir_err *err)
+static int open_tfrecord(struct weir_writer *writer, int *complete, struct weir_err *err)
 {
-    *out = NULL;
-    int rc = check_names(copy, err);
-    struct writer *w = rc == 0 ? calloc(1, sizeof *w) : NULL;
-    if (w) {
-        w->copy = *copy;
-        w->fd = -1;
-        w->folder = strdup(path);
-        w->lists = calloc(LISTS_MAX, sizeof *w->lists);
-        if (asprintf(&w->path, "%s/" DATASET "-" SPLIT ".tfrecord-00000-of-00001", path) < 0)
-            w->path = NULL;
-    }
-    if (rc == 0 && (!w || !w->folder || !w->lists || !w->path))
-        rc = weir_err_set(err, -ENOMEM, "%s: out of memory", path);
-    if (rc == 0)
-        rc = open_folder(w, complete, err);
+    struct writer *w = (struct writer *)writer;
+    w->fd = -1;
+    int rc = check_names(&writer->copy, err);
     if (rc < 0)
-        drop(&w);
-    *out = w;
-    return rc;
+        return rc;
+    w->lists = calloc(LISTS_MAX, sizeof *w->lists);
+    if (asprintf(&w->path, "%s/" DATASET "-" SPLIT ".tfrecord-00000-of-00001", writer->path) < 0)
+        w->path = NULL;
+    return w->lists && w->path ? open_folder(w, complete, err) : weir_writer_no_memory(writer, err);
 }
 
 /* ---- an episode ---- */
@@ -223,24 +191,23 @@ static int open_tfrecord(void **out, const struct weir_copy *copy, const char *p
 static int note_texts(struct writer *w, struct weir_err *err)
 {
     int more = weir_tfw_add_text(&w->texts, SOURCE);
-    if (more >= 0 && w->copy.is_bgr && weir_tfw_add_text(&w->texts, COLOR) < 0)
+    if (more >= 0 && w->base.copy.is_bgr && weir_tfw_add_text(&w->texts, COLOR) < 0)
         more = -ENOMEM;
-    for (int i = 0; i < w->episode.n_texts && more >= 0; i++) {
+    for (int i = 0; i < w->base.episode.n_texts && more >= 0; i++) {
         char name[WEIR_TFW_NAME_MAX];
-        bool kept = weir_tfw_text_feature(w->episode.texts[i].key, name);
+        bool kept = weir_tfw_text_feature(w->base.episode.texts[i].key, name);
         int added = kept ? weir_tfw_add_text(&w->texts, name) : 0;
         more = added < 0 ? added : more + added;
     }
     if (more < 0)
         return fail(w, more, "out of memory", err);
-    return more > 0 ? weir_tfw_write_features(w->folder, &w->copy, &w->texts, err) : 0;
+    return more > 0 ? weir_tfw_write_features(&w->base, &w->texts, err) : 0;
 }
 
-static int begin(void *writer, const struct weir_copy_episode *episode, struct weir_err *err)
+static int begin(struct weir_writer *writer, struct weir_err *err)
 {
-    struct writer *w = writer;
-    size_t steps = (size_t)episode->steps;
-    w->episode = *episode;
+    struct writer *w = (struct writer *)writer;
+    size_t steps = (size_t)writer->episode.steps;
     free(w->flags);
     w->flags = calloc(2 * steps, sizeof *w->flags);
     if (!w->flags)
@@ -255,9 +222,10 @@ static int too_large(const struct writer *w, struct weir_err *err)
     return fail(w, -EFBIG, "over 2 GiB, which no reader of tf.train.Example accepts; choose another format", err);
 }
 
-static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t length, struct weir_err *err)
+static int frame(struct weir_writer *writer, int camera, int t, const uint8_t *bytes, size_t length,
+                 struct weir_err *err)
 {
-    struct writer *w = writer;
+    struct writer *w = (struct writer *)writer;
     (void)camera;
     (void)t;
     if (length > RECORD_MAX - (w->spool.bytes < RECORD_MAX ? w->spool.bytes : RECORD_MAX))
@@ -265,9 +233,9 @@ static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t l
     return weir_spool_add(&w->spool, bytes, length, err);
 }
 
-static int end_episode(void *writer, struct weir_err *err)
+static int end_episode(struct weir_writer *writer, struct weir_err *err)
 {
-    struct writer *w = writer;
+    struct writer *w = (struct writer *)writer;
     uint64_t end;
     list_features(w);
     if (weir_record_bytes(&w->record, w->lists, w->n) > RECORD_MAX)
@@ -282,17 +250,10 @@ static int end_episode(void *writer, struct weir_err *err)
     return 0;
 }
 
-static int finish(void **writer, struct weir_err *err)
+static int finish(struct weir_writer *writer, struct weir_err *err)
 {
-    struct writer *w = *writer;
-    int rc = weir_tfw_write_info(w->folder, DATASET, SPLIT, w->episodes, w->file_bytes, err);
-    drop((struct writer **)writer);
-    return rc;
-}
-
-static void abandon(void **writer)
-{
-    drop((struct writer **)writer);
+    const struct writer *w = (const struct writer *)writer;
+    return weir_tfw_write_info(writer, DATASET, SPLIT, w->episodes, w->file_bytes, err);
 }
 
 const struct weir_writer_ops weir_writer_tfrecord = {
@@ -303,10 +264,11 @@ const struct weir_writer_ops weir_writer_tfrecord = {
     .ignores_exif = true,
     .number_types = 1u << WEIR_F32 | 1u << WEIR_I64,
     .resumes = true,
+    .bytes = sizeof(struct writer),
     .open = open_tfrecord,
     .begin = begin,
     .frame = frame,
     .end = end_episode,
     .finish = finish,
-    .abandon = abandon,
+    .close = close_writer,
 };

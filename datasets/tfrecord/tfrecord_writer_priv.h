@@ -24,14 +24,13 @@ void weir_tfw_camera_feature(const struct weir_copy_camera *camera, char name[WE
 /* Adds a name. Returns 1; 0 if the name already exists or the list is full; -ENOMEM. */
 int weir_tfw_add_text(struct weir_tfw_texts *texts, const char *name);
 
-/* Writes features.json for tensorflow_datasets to a temporary file in folder, and renames it. */
-int weir_tfw_write_features(const char *folder, const struct weir_copy *copy, const struct weir_tfw_texts *texts,
-                            struct weir_err *err);
-/* Reads the string features from features.json in folder. If the file is missing, there are none. */
-int weir_tfw_read_features(const char *folder, struct weir_tfw_texts *texts, struct weir_err *err);
+/* Writes features.json for tensorflow_datasets to a temporary file in the copy's folder, and renames it. */
+int weir_tfw_write_features(const struct weir_writer *writer, const struct weir_tfw_texts *texts, struct weir_err *err);
+/* Reads the string features from features.json in the copy's folder. If the file is missing, there are none. */
+int weir_tfw_read_features(const struct weir_writer *writer, struct weir_tfw_texts *texts, struct weir_err *err);
 /* Writes dataset_info.json, which tensorflow_datasets needs in order to open a folder. */
-int weir_tfw_write_info(const char *folder, const char *dataset, const char *split, int episodes, uint64_t bytes,
-                        struct weir_err *err);
+int weir_tfw_write_info(const struct weir_writer *writer, const char *dataset, const char *split, int episodes,
+                        uint64_t bytes, struct weir_err *err);
 
 /* ---- records ---- */
 

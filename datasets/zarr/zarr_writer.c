@@ -20,18 +20,11 @@ enum { STATE_ROWS = 1024, END_ROWS = 1024 };
 enum { STATE = WEIR_CAMERAS_MAX, ACTION, ENDS, ARRAYS };
 
 struct zarr_writer {
-    struct weir_copy copy;
-    char *path;
+    struct weir_writer base;
     struct weir_zarr_writing arrays[ARRAYS];
     bool has[ARRAYS];
-    struct weir_copy_episode episode;
     uint64_t rows; /* rows of all complete episodes */
 };
-
-static int no_memory(const char *path, struct weir_err *err)
-{
-    return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
-}
 
 /* ---- arrays ---- */
 
@@ -52,7 +45,7 @@ static struct weir_zarr_writing *add_array(struct zarr_writer *w, int which, con
                                            uint32_t element_bytes)
 {
     struct weir_zarr_writing *array = &w->arrays[which];
-    *array = (struct weir_zarr_writing){.root = w->path, .element_bytes = element_bytes};
+    *array = (struct weir_zarr_writing){.root = w->base.path, .element_bytes = element_bytes};
     snprintf(array->name, sizeof array->name, "%s", name);
     snprintf(array->dtype, sizeof array->dtype, "%s", dtype);
     w->has[which] = true;
@@ -74,7 +67,7 @@ static void add_numbers(struct zarr_writer *w, int which, const char *name, enum
 
 static void add_camera(struct zarr_writer *w, int c)
 {
-    const struct weir_copy_camera *camera = &w->copy.cameras[c];
+    const struct weir_copy_camera *camera = &w->base.copy.cameras[c];
     bool depth = weir_frame_is_depth(camera->kind), raw = !weir_frame_is_encoded(camera->kind);
     char name[WEIR_NAME_MAX + 8];
     snprintf(name, sizeof name, "data/%s", camera->name);
@@ -83,7 +76,7 @@ static void add_camera(struct zarr_writer *w, int c)
     array->dims[1] = (uint64_t)camera->height;
     array->dims[2] = (uint64_t)camera->width;
     array->dims[3] = 3;
-    array->chunk_rows = raw && w->copy.chunk_frames > 0 ? (uint64_t)w->copy.chunk_frames : 1;
+    array->chunk_rows = raw && w->base.copy.chunk_frames > 0 ? (uint64_t)w->base.copy.chunk_frames : 1;
     array->compress = raw && WEIR_HAVE_BLOSC;
     if (!raw)
         array->image = weir_frame_kind_row(camera->kind)->imagecodecs;
@@ -91,10 +84,10 @@ static void add_camera(struct zarr_writer *w, int c)
 
 static int open_arrays(struct zarr_writer *w, struct weir_err *err)
 {
-    for (int c = 0; c < w->copy.n_cameras; c++)
+    for (int c = 0; c < w->base.copy.n_cameras; c++)
         add_camera(w, c);
-    add_numbers(w, STATE, "data/state", w->copy.qpos_type, w->copy.qpos_dim);
-    add_numbers(w, ACTION, "data/action", w->copy.action_type, w->copy.action_dim);
+    add_numbers(w, STATE, "data/state", w->base.copy.qpos_type, w->base.copy.qpos_dim);
+    add_numbers(w, ACTION, "data/action", w->base.copy.action_type, w->base.copy.action_dim);
     struct weir_zarr_writing *ends = add_array(w, ENDS, "meta/episode_ends", "<i8", sizeof(int64_t));
     ends->rank = 1;
     ends->chunk_rows = END_ROWS;
@@ -114,13 +107,14 @@ static int count_complete(struct zarr_writer *w, uint64_t *rows)
     char path[4096];
     int complete = 0;
     *rows = 0;
-    for (int chunk = 0; complete == chunk * END_ROWS && complete < w->copy.n_episodes; chunk++) {
-        snprintf(path, sizeof path, "%s/meta/episode_ends/%d", w->path, chunk);
+    for (int chunk = 0; complete == chunk * END_ROWS && complete < w->base.copy.n_episodes; chunk++) {
+        snprintf(path, sizeof path, "%s/meta/episode_ends/%d", w->base.path, chunk);
         FILE *file = fopen(path, "rb");
         size_t n = file ? fread(ends, sizeof *ends, END_ROWS, file) : 0;
         if (file)
             fclose(file);
-        for (size_t i = 0; n == END_ROWS && i < n && ends[i] > (int64_t)*rows && complete < w->copy.n_episodes; i++) {
+        for (size_t i = 0; n == END_ROWS && i < n && ends[i] > (int64_t)*rows && complete < w->base.copy.n_episodes;
+             i++) {
             *rows = (uint64_t)ends[i];
             complete++;
         }
@@ -145,14 +139,14 @@ static int resume(struct zarr_writer *w, int *complete)
 static int start_over(struct zarr_writer *w, int *complete, struct weir_err *err)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/meta/episode_ends/0", w->path);
+    snprintf(path, sizeof path, "%s/meta/episode_ends/0", w->base.path);
     unlink(path);
     *complete = 0;
     w->rows = 0;
     for (int i = 0; i < ARRAYS; i++)
         if (w->has[i])
             w->arrays[i].at = 0;
-    return weir_durable_sync(w->path, err);
+    return weir_durable_sync(w->base.path, err);
 }
 
 /* ---- open and close ---- */
@@ -161,92 +155,62 @@ static int write_color(struct zarr_writer *w, struct weir_err *err)
 {
     char text[96];
     int n = snprintf(text, sizeof text, "{\n    \"weir\": {\"version\": 1, \"color\": \"%s\"}\n}",
-                     w->copy.is_bgr ? "bgr" : "rgb");
-    return weir_zarr_write_key(w->path, ".zattrs", text, (size_t)n, err);
+                     w->base.copy.is_bgr ? "bgr" : "rgb");
+    return weir_zarr_write_key(w->base.path, ".zattrs", text, (size_t)n, err);
 }
 
-static void drop(struct zarr_writer **writer)
+static void close_writer(struct weir_writer *writer)
 {
-    if (!*writer)
-        return;
     for (int i = 0; i < ARRAYS; i++)
-        weir_zarr_write_close(&(*writer)->arrays[i]);
-    free((*writer)->path);
-    free(*writer);
-    *writer = NULL;
+        weir_zarr_write_close(&((struct zarr_writer *)writer)->arrays[i]);
 }
 
-static int open_writer(void **out, const struct weir_copy *copy, const char *path, int *complete, struct weir_err *err)
+static int open_writer(struct weir_writer *writer, int *complete, struct weir_err *err)
 {
     static const char *const groups[] = {"", "data", "meta", "episodes"};
-    *out = NULL;
-    struct zarr_writer *w = calloc(1, sizeof *w);
-    if (w)
-        w->path = strdup(path);
-    int rc = w && w->path ? check_names(copy, path, err) : no_memory(path, err);
-    if (rc == 0)
-        w->copy = *copy;
+    struct zarr_writer *w = (struct zarr_writer *)writer;
+    int rc = check_names(&writer->copy, writer->path, err);
     for (size_t i = 0; i < sizeof groups / sizeof groups[0] && rc == 0; i++)
-        rc = weir_zarr_write_group(path, groups[i], err);
+        rc = weir_zarr_write_group(writer->path, groups[i], err);
     if (rc == 0)
         rc = write_color(w, err);
     if (rc == 0)
         rc = open_arrays(w, err);
-    if (rc == 0 && resume(w, complete) < 0)
-        rc = start_over(w, complete, err);
-    if (rc < 0)
-        drop(&w);
-    *out = w;
-    return rc;
-}
-
-static void abandon(void **writer)
-{
-    drop((struct zarr_writer **)writer);
+    return rc == 0 && resume(w, complete) < 0 ? start_over(w, complete, err) : rc;
 }
 
 static int sync_all(struct zarr_writer *w, struct weir_err *err)
 {
-    int fd = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(w->base.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int rc = fd >= 0 && syncfs(fd) == 0 ? 0 : -errno; /* one call syncs all files */
     if (fd >= 0)
         close(fd);
-    return rc < 0 ? weir_err_set(err, rc, "%s: cannot be written: %s", w->path, strerror(-rc)) : 0;
+    return rc < 0 ? weir_err_set(err, rc, "%s: cannot be written: %s", w->base.path, strerror(-rc)) : 0;
 }
 
-static int finish(void **writer, struct weir_err *err)
+static int finish(struct weir_writer *writer, struct weir_err *err)
 {
-    struct zarr_writer *w = *writer;
+    struct zarr_writer *w = (struct zarr_writer *)writer;
     char aside[4096];
-    int rc = weir_zarr_write_about(&w->arrays[ENDS], (uint64_t)w->copy.n_episodes, err);
+    int rc = weir_zarr_write_about(&w->arrays[ENDS], (uint64_t)w->base.copy.n_episodes, err);
     for (int i = 0; i < ENDS && rc == 0; i++)
         if (w->has[i])
             rc = weir_zarr_write_about(&w->arrays[i], w->rows, err);
-    snprintf(aside, sizeof aside, "%s/.writing", w->path);
+    snprintf(aside, sizeof aside, "%s/.writing", w->base.path);
     unlink(aside);
-    if (rc == 0)
-        rc = sync_all(w, err);
-    drop((struct zarr_writer **)writer);
-    return rc;
+    return rc < 0 ? rc : sync_all(w, err);
 }
 
 /* ---- an episode ---- */
 
-static int begin(void *writer, const struct weir_copy_episode *episode, struct weir_err *err)
+static int frame(struct weir_writer *writer, int camera, int t, const uint8_t *bytes, size_t length,
+                 struct weir_err *err)
 {
-    struct zarr_writer *w = writer;
-    (void)err;
-    w->episode = *episode;
-    return 0;
-}
-
-static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t length, struct weir_err *err)
-{
-    struct zarr_writer *w = writer;
+    struct zarr_writer *w = (struct zarr_writer *)writer;
     struct weir_zarr_writing *array = &w->arrays[camera];
     if (array->at != w->rows + (uint64_t)t)
-        return weir_err_set(err, -EINVAL, "%s: episode %d: frame %d of %s is out of order", w->path, w->episode.number,
-                            t, array->name);
+        return weir_err_set(err, -EINVAL, "%s: episode %d: frame %d of %s is out of order", w->base.path,
+                            w->base.episode.number, t, array->name);
     return weir_zarr_write_row(array, bytes, length, err);
 }
 
@@ -260,40 +224,30 @@ static int write_rows(struct weir_zarr_writing *array, const void *values, int s
 
 static int write_texts(struct zarr_writer *w, struct weir_err *err)
 {
-    struct weir_json json;
-    char *text, key[64];
-    size_t n;
-    FILE *out = open_memstream(&text, &n);
-    if (!out)
-        return no_memory(w->path, err);
-    weir_json_open(&json, out, false);
-    weir_json_object(&json, NULL);
-    weir_json_text(&json, "name", w->episode.name);
-    weir_json_object(&json, "texts");
-    for (int i = 0; i < w->episode.n_texts; i++)
-        if (strncmp(w->episode.texts[i].key, "weir_", 5) != 0) /* such strings come from an earlier copy */
-            weir_json_text(&json, w->episode.texts[i].key, w->episode.texts[i].value);
-    weir_json_end(&json, '}');
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
-    if (fclose(out) != 0)
-        return no_memory(w->path, err);
-    snprintf(key, sizeof key, "episodes/%d", w->episode.number);
-    int rc = weir_zarr_write_group(w->path, key, err);
-    snprintf(key, sizeof key, "episodes/%d/.zattrs", w->episode.number);
+    struct weir_json_document document;
+    char key[64];
+    int rc = weir_json_document_open(&w->base, &document, false, err);
+    if (rc < 0)
+        return rc;
+    weir_writer_texts(&w->base, &document.json);
+    rc = weir_json_document_close(&w->base, &document, err);
+    snprintf(key, sizeof key, "episodes/%d", w->base.episode.number);
     if (rc == 0)
-        rc = weir_zarr_write_key(w->path, key, text, n, err);
-    free(text);
+        rc = weir_zarr_write_group(w->base.path, key, err);
+    snprintf(key, sizeof key, "episodes/%d/.zattrs", w->base.episode.number);
+    if (rc == 0)
+        rc = weir_zarr_write_key(w->base.path, key, document.text, document.n, err);
+    free(document.text);
     return rc;
 }
 
-static int end(void *writer, struct weir_err *err)
+static int end(struct weir_writer *writer, struct weir_err *err)
 {
-    struct zarr_writer *w = writer;
-    int64_t last = (int64_t)w->rows + w->episode.steps;
-    int rc = write_rows(&w->arrays[STATE], w->episode.qpos, w->episode.steps, err);
+    struct zarr_writer *w = (struct zarr_writer *)writer;
+    int64_t last = (int64_t)w->rows + w->base.episode.steps;
+    int rc = write_rows(&w->arrays[STATE], w->base.episode.qpos, w->base.episode.steps, err);
     if (rc == 0)
-        rc = write_rows(&w->arrays[ACTION], w->episode.actions, w->episode.steps, err);
+        rc = write_rows(&w->arrays[ACTION], w->base.episode.actions, w->base.episode.steps, err);
     for (int i = 0; i < ENDS && rc == 0; i++)
         if (w->has[i])
             rc = weir_zarr_write_flush(&w->arrays[i], err);
@@ -318,10 +272,10 @@ const struct weir_writer_ops weir_writer_zarr = {
     .number_types = ((uint32_t)1 << WEIR_NUMBER_TYPES) - 1,
     .compresses = true,
     .resumes = true,
+    .bytes = sizeof(struct zarr_writer),
     .open = open_writer,
-    .begin = begin,
     .frame = frame,
     .end = end,
     .finish = finish,
-    .abandon = abandon,
+    .close = close_writer,
 };

@@ -14,9 +14,9 @@ MOST = 3
 # Rooms whose files have one direction, lowest file first. They call no room above theirs, except from a table of
 # implementations.
 FLOORS = {"datasets": """
-    json_object inside path_list columns blocks frame index_file_check parts episode_texts index
+    json_object path_list columns blocks frame parts episode_texts index
     builder user_keys state_columns describe_episode layouts/layouts episode_bytes
-    formats library dataset_files fit_episodes index_file scan scan_remote open_files dataset video_facts
+    formats dataset_files fit_episodes index_file scan scan_remote open_files dataset video_facts writer
     """.split()}
 TABLES = {"datasets/formats.c", "datasets/layouts/layouts.c"}
 

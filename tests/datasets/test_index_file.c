@@ -1,7 +1,7 @@
 /* The index stored in a file: it is used if it still matches, rewritten if it does not, and always validated. */
 #include "base/hash.h"
 #include "datasets/hdf5/hdf5_open.h"
-#include "datasets/index_file.h"
+#include "datasets/index.h"
 #include "pipeline/samples/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"

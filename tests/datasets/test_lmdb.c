@@ -434,14 +434,14 @@ static const struct weir_copy raw_copy = {
     .is_bgr = true};
 
 /* Begins an episode and writes frames until a call fails. */
-static int write_frames(void *writer, int number, int steps, struct weir_err *err)
+static int write_frames(struct weir_writer *writer, int number, int steps, struct weir_err *err)
 {
     static uint8_t pixels[RAW_BYTES];
     static double qpos[RAW_STEPS * 2];
     static float actions[RAW_STEPS];
     const struct weir_copy_text text = {"instruction", "pick \"it\" up"};
     struct weir_copy_episode episode = {number, "a.hdf5", RAW_STEPS, qpos, actions, &text, 1};
-    int rc = weir_writer_lmdb.begin(writer, &episode, err);
+    int rc = weir_writer_begin(writer, &episode, err);
     for (int t = 0; t < steps && rc == 0; t++) {
         memset(pixels, number * RAW_STEPS + t, sizeof pixels);
         rc = weir_writer_lmdb.frame(writer, 0, t, pixels, sizeof pixels, err);
@@ -483,16 +483,16 @@ Test(lmdb, a_copy_goes_on_where_it_was_interrupted)
 {
     struct weir_err err = WEIR_ERR_NONE;
     const char *path = fixture_path("copy");
-    void *writer;
+    struct weir_writer *writer;
     int complete = -1;
-    cr_assert_eq(weir_writer_lmdb.open(&writer, &raw_copy, path, &complete, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_open(&writer, &weir_writer_lmdb, &raw_copy, path, &complete, &err), 0, "%s", err.text);
     cr_assert_eq(complete, 0);
     for (int e = 0; e < 2; e++) {
         cr_assert_eq(write_frames(writer, e, RAW_STEPS, &err), 0, "%s", err.text);
         cr_assert_eq(weir_writer_lmdb.end(writer, &err), 0, "%s", err.text);
     }
     cr_assert_eq(write_frames(writer, 2, RAW_STEPS - 1, &err), 0, "%s", err.text);
-    weir_writer_lmdb.abandon(&writer);
+    weir_writer_close(&writer);
     cr_assert_null(writer);
     struct weir_dataset *dataset;
     cr_assert_lt(open_it(&dataset, path, false, &err), 0, "half a copy was read");
@@ -507,20 +507,20 @@ Test(lmdb, a_copy_goes_on_where_it_was_interrupted)
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
     err = WEIR_ERR_NONE;
-    cr_assert_eq(weir_writer_lmdb.open(&writer, &raw_copy, path, &complete, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_open(&writer, &weir_writer_lmdb, &raw_copy, path, &complete, &err), 0, "%s", err.text);
     cr_assert_eq(complete, 2);
     int rc = write_frames(writer, 2, RAW_STEPS, &err);
     rc = rc < 0 ? rc : weir_writer_lmdb.end(writer, &err);
     cr_assert(rc < 0 && strstr(err.text, "copy: episode 2: cannot be written: "), "%s", err.text);
-    weir_writer_lmdb.abandon(&writer);
+    weir_writer_close(&writer);
     setrlimit(RLIMIT_FSIZE, &limit);
 
     err = WEIR_ERR_NONE;
-    cr_assert_eq(weir_writer_lmdb.open(&writer, &raw_copy, path, &complete, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_open(&writer, &weir_writer_lmdb, &raw_copy, path, &complete, &err), 0, "%s", err.text);
     cr_assert_eq(complete, 2);
     cr_assert_eq(write_frames(writer, 2, RAW_STEPS, &err), 0, "%s", err.text);
     cr_assert_eq(weir_writer_lmdb.end(writer, &err), 0, "%s", err.text);
-    cr_assert_eq(weir_writer_lmdb.finish(&writer, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_finish(&writer, &err), 0, "%s", err.text);
     check_raw_copy(path);
 }
 
@@ -531,20 +531,20 @@ Test(lmdb, what_is_left_of_another_copy)
     struct weir_copy other = raw_copy;
     other.n_episodes = EPISODES + 1;
     const char *path = fixture_path("copy");
-    void *writer;
+    struct weir_writer *writer;
     int complete = -1;
     for (int i = 0; i < 3; i++) {
-        cr_assert_eq(weir_writer_lmdb.open(&writer, i == 1 ? &other : &raw_copy, path, &complete, &err), 0, "%s",
-                     err.text);
+        cr_assert_eq(weir_writer_open(&writer, &weir_writer_lmdb, i == 1 ? &other : &raw_copy, path, &complete, &err),
+                     0, "%s", err.text);
         cr_assert_eq(complete, 0);
         cr_assert_eq(write_frames(writer, 0, RAW_STEPS, &err), 0, "%s", err.text);
         cr_assert_eq(weir_writer_lmdb.end(writer, &err), 0, "%s", err.text);
-        weir_writer_lmdb.abandon(&writer);
+        weir_writer_close(&writer);
         if (i == 1)
             cr_assert_eq(truncate(fixture_path("copy/data.mdb"), 20000), 0);
     }
     struct weir_copy unfit = raw_copy;
     strcpy(unfit.cameras[1].name, "a/b");
-    cr_assert_eq(weir_writer_lmdb.open(&writer, &unfit, path, &complete, &err), -EINVAL);
+    cr_assert_eq(weir_writer_open(&writer, &weir_writer_lmdb, &unfit, path, &complete, &err), -EINVAL);
     cr_assert_not_null(strstr(err.text, "camera \"a/b\""), "%s", err.text);
 }

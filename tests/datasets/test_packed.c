@@ -158,15 +158,16 @@ Test(packed, numbers_in_their_own_type)
                              .cameras = {{.name = "a", .kind = WEIR_FRAME_RAW, .width = 1, .height = 1}}};
     struct weir_copy_episode episode = {.name = "made up", .steps = 3, .qpos = f64, .actions = i64};
     struct weir_err err = WEIR_ERR_NONE;
-    void *writer;
+    struct weir_writer *writer;
     int had;
-    cr_assert_eq(weir_writer_packed.open(&writer, &copy, new_copy("copy"), &had, &err), 0, "%s", err.text);
-    cr_assert_eq(weir_writer_packed.begin(writer, &episode, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_open(&writer, &weir_writer_packed, &copy, new_copy("copy"), &had, &err), 0, "%s",
+                 err.text);
+    cr_assert_eq(weir_writer_begin(writer, &episode, &err), 0, "%s", err.text);
     for (int t = 0; t < 3; t++)
         cr_assert_eq(weir_writer_packed.frame(writer, 0, t, (const uint8_t *)"rgb", 3, &err), 0, "%s", err.text);
     cr_assert_eq(weir_writer_packed.frame(writer, 0, 2, (const uint8_t *)"rgbx", 4, &err), -EINVAL);
     cr_assert_eq(weir_writer_packed.end(writer, &err), 0);
-    cr_assert_eq(weir_writer_packed.finish(&writer, &err), 0);
+    cr_assert_eq(weir_writer_finish(&writer, &err), 0);
     struct weir_packed_header header;
     struct weir_packed_record record;
     size_t n;
@@ -239,14 +240,14 @@ Test(packed, a_full_disk_is_one_line)
     struct weir_dataset *dataset;
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_copy copy;
-    void *writer;
+    struct weir_writer *writer;
     int had, rc = 0;
     cr_assert_eq(weir_dataset_open(&dataset, &config, NULL), 0);
     copyfx_describe(dataset, &copy);
     struct rlimit limit = {0, 20000};
     signal(SIGXFSZ, SIG_IGN);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    cr_assert_eq(weir_writer_packed.open(&writer, &copy, new_copy("none"), &had, &err), -EFBIG);
+    cr_assert_eq(weir_writer_open(&writer, &weir_writer_packed, &copy, new_copy("none"), &had, &err), -EFBIG);
     cr_assert_null(writer);
     cr_assert_not_null(strstr(err.text, "copy.weir: File too large; free space"), "%s", err.text);
     /* Then the disk fills up in the middle of the copy. */
@@ -257,14 +258,15 @@ Test(packed, a_full_disk_is_one_line)
                                         .qpos = weir_dataset_qpos(dataset, 0),
                                         .actions = weir_dataset_actions(dataset, 0)};
     err = WEIR_ERR_NONE;
-    cr_assert_eq(weir_writer_packed.open(&writer, &copy, new_copy("copy"), &had, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_open(&writer, &weir_writer_packed, &copy, new_copy("copy"), &had, &err), 0, "%s",
+                 err.text);
     uint8_t *pixels = calloc(3, 64 * 48);
-    cr_assert_eq(weir_writer_packed.begin(writer, &episode, &err), 0);
+    cr_assert_eq(weir_writer_begin(writer, &episode, &err), 0);
     for (int i = 0; i < STEPS * copy.n_cameras && rc == 0; i++)
         rc = weir_writer_packed.frame(writer, i % copy.n_cameras, i / copy.n_cameras, pixels, 3 * 64 * 48, &err);
     rc = rc < 0 ? rc : weir_writer_packed.end(writer, &err);
     cr_assert_eq(rc, -EFBIG, "%s", err.text);
-    weir_writer_packed.abandon(&writer);
+    weir_writer_close(&writer);
     unfinished();
     free(pixels);
     weir_dataset_close(&dataset);

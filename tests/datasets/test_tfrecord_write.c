@@ -51,7 +51,7 @@ static float qpos_of(int episode, int i)
     return (float)(episode * 100 + i) / 8;
 }
 
-static void write_episode(void *writer, int number)
+static void write_episode(struct weir_writer *writer, int number)
 {
     static const struct weir_copy_text all[] = {{"language_instruction", "pick up the \xc3\xa4 cup"},
                                                 {"file_path", "/a/b"},
@@ -70,7 +70,7 @@ static void write_episode(void *writer, int number)
                                         .actions = actions,
                                         .texts = all,
                                         .n_texts = number == 0 ? 2 : 4};
-    cr_assert_eq(ops->begin(writer, &episode, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_begin(writer, &episode, &err), 0, "%s", err.text);
     for (int c = 0; c < copy.n_cameras; c++)
         for (int t = 0; t < STEPS; t++)
             cr_assert_eq(ops->frame(writer, c, t, c ? jpeg : png, c ? jpeg_bytes : png_bytes, &err), 0, "%s", err.text);
@@ -81,19 +81,19 @@ static void write_episode(void *writer, int number)
 static void *write_until(const struct weir_copy *of, const char *path, int expected, int until)
 {
     struct weir_err err = WEIR_ERR_NONE;
-    void *writer;
+    struct weir_writer *writer;
     int complete = -1;
-    cr_assert_eq(weir_writer_tfrecord.open(&writer, of, path, &complete, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_open(&writer, &weir_writer_tfrecord, of, path, &complete, &err), 0, "%s", err.text);
     cr_assert_eq(complete, expected);
     for (int e = complete; e < until; e++)
         write_episode(writer, e);
     return writer;
 }
 
-static void finish(void *writer)
+static void finish(struct weir_writer *writer)
 {
     struct weir_err err = WEIR_ERR_NONE;
-    cr_assert_eq(weir_writer_tfrecord.finish(&writer, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_finish(&writer, &err), 0, "%s", err.text);
     cr_assert_null(writer);
 }
 
@@ -172,11 +172,11 @@ Test(tfrecord_write, an_interrupted_copy_goes_on)
 {
     size_t n, again, two;
     const char *whole = fixture_path("whole");
-    void *writer = write_until(&copy, whole, 0, 2);
+    struct weir_writer *writer = write_until(&copy, whole, 0, 2);
     struct stat st;
     cr_assert_eq(stat(data_file(whole), &st), 0);
     two = (size_t)st.st_size;
-    weir_writer_tfrecord.abandon(&writer);
+    weir_writer_close(&writer);
     finish(write_until(&copy, whole, 2, EPISODES));
     uint8_t *bytes = whole_file(data_file(whole), &n);
     const size_t cuts[] = {n, n - 1, two + 13, two + 5, two, two - 1, 20, 3, 0};
@@ -186,7 +186,7 @@ Test(tfrecord_write, an_interrupted_copy_goes_on)
         snprintf(name, sizeof name, "part%zu", i);
         const char *part = fixture_path(name);
         writer = write_until(&copy, part, 0, complete[i]);
-        weir_writer_tfrecord.abandon(&writer);
+        weir_writer_close(&writer);
         FILE *file = fopen(data_file(part), "w");
         cr_assert(file && fwrite(bytes, 1, cuts[i], file) == cuts[i] && fclose(file) == 0);
         finish(write_until(&copy, part, complete[i], EPISODES));
@@ -206,10 +206,11 @@ Test(tfrecord_write, what_it_cannot_hold)
 {
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_copy named = copy;
-    void *writer;
+    struct weir_writer *writer;
     int complete;
     strcpy(named.cameras[1].name, "state");
-    cr_assert_eq(weir_writer_tfrecord.open(&writer, &named, fixture_path("state"), &complete, &err), -EINVAL);
+    cr_assert_eq(weir_writer_open(&writer, &weir_writer_tfrecord, &named, fixture_path("state"), &complete, &err),
+                 -EINVAL);
     cr_assert_null(writer);
     cr_assert_not_null(strstr(err.text, "camera state: "), "%s", err.text);
     err = (struct weir_err)WEIR_ERR_NONE;
@@ -219,11 +220,11 @@ Test(tfrecord_write, what_it_cannot_hold)
     int64_t actions[STEPS] = {0};
     struct weir_copy_episode episode = {
         .number = 1, .name = "long.hdf5", .steps = STEPS, .qpos = values, .actions = actions};
-    cr_assert_eq(weir_writer_tfrecord.begin(writer, &episode, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_begin(writer, &episode, &err), 0, "%s", err.text);
     cr_assert_eq(weir_writer_tfrecord.frame(writer, 0, 0, png, png_bytes, &err), 0, "%s", err.text);
     /* Fails before the bytes are read. */
     cr_assert_eq(weir_writer_tfrecord.frame(writer, 0, 1, png, INT32_MAX, &err), -EFBIG);
     cr_assert_not_null(strstr(err.text, FILE_NAME ": episode 1 (long.hdf5): over 2 GiB"), "%s", err.text);
-    weir_writer_tfrecord.abandon(&writer);
+    weir_writer_close(&writer);
     cr_assert_null(writer);
 }

@@ -37,7 +37,7 @@ static uint8_t byte_of(int episode, int camera, int t, int i)
     return (uint8_t)(100 * episode + 50 * camera + 7 * t + i);
 }
 
-static int write_frame(void *writer, int episode, int camera, int t, struct weir_err *err)
+static int write_frame(struct weir_writer *writer, int episode, int camera, int t, struct weir_err *err)
 {
     uint8_t bytes[FRAME];
     for (int i = 0; i < FRAME; i++)
@@ -46,7 +46,7 @@ static int write_frame(void *writer, int episode, int camera, int t, struct weir
 }
 
 /* Writes the episode, or only its first `most` frames if `most` is not negative. Returns false if it stopped early. */
-static bool write_episode(void *writer, int episode, int most)
+static bool write_episode(struct weir_writer *writer, int episode, int most)
 {
     static const struct weir_copy_text text = {"instruction", "put \"it\" there"};
     double qpos[STEPS_MAX][DIM];
@@ -64,7 +64,7 @@ static bool write_episode(void *writer, int episode, int most)
                                    .actions = actions,
                                    .texts = &text,
                                    .n_texts = 1};
-    cr_assert_eq(ops->begin(writer, &of, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_begin(writer, &of, &err), 0, "%s", err.text);
     for (int i = 0; i < 2 * steps[episode]; i++) {
         if (i == most)
             return false;
@@ -123,19 +123,19 @@ static void interrupt(int chunk_frames, int episode, int frames, const char *pat
 {
     struct weir_copy copy = copy_of(chunk_frames);
     struct weir_err err = WEIR_ERR_NONE;
-    void *writer;
+    struct weir_writer *writer;
     int complete = -1;
-    cr_assert_eq(ops->open(&writer, &copy, path, &complete, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_open(&writer, ops, &copy, path, &complete, &err), 0, "%s", err.text);
     cr_assert_eq(complete, 0);
     for (int e = 0; e < episode; e++)
         cr_assert(write_episode(writer, e, -1));
     write_episode(writer, episode, frames);
-    ops->abandon(&writer);
-    cr_assert_eq(ops->open(&writer, &copy, path, &complete, &err), 0, "%s", err.text);
+    weir_writer_close(&writer);
+    cr_assert_eq(weir_writer_open(&writer, ops, &copy, path, &complete, &err), 0, "%s", err.text);
     cr_assert_eq(complete, episode);
     for (int e = complete; e < EPISODES; e++)
         cr_assert(write_episode(writer, e, -1));
-    cr_assert_eq(ops->finish(&writer, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_finish(&writer, &err), 0, "%s", err.text);
     cr_assert_null(writer);
     check_copy(path);
 }
@@ -157,10 +157,10 @@ Test(zarr_writer, names_that_it_cannot_give)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct weir_copy copy = copy_of(1);
         struct weir_err err = WEIR_ERR_NONE;
-        void *writer;
+        struct weir_writer *writer;
         int complete;
         snprintf(copy.cameras[0].name, sizeof copy.cameras[0].name, "%s", names[i]);
-        cr_assert_eq(ops->open(&writer, &copy, fixture_path("no.zarr"), &complete, &err), -EINVAL);
+        cr_assert_eq(weir_writer_open(&writer, ops, &copy, fixture_path("no.zarr"), &complete, &err), -EINVAL);
         cr_assert_not_null(strstr(err.text, names[i]), "%s", err.text);
         cr_assert_null(writer);
     }

@@ -1,4 +1,4 @@
-#include "datasets/inside.h"
+#include "datasets/hdf5/h5_guard_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,15 +19,6 @@ static void folder_of(const char *path, char folder[WEIR_INSIDE_PATH_MAX], const
              : slash == path ? 1
                              : (int)(slash - path),
              slash ? path : ".");
-}
-
-char *weir_inside_root(const char *path)
-{
-    char folder[WEIR_INSIDE_PATH_MAX];
-    const char *name;
-    struct stat st;
-    folder_of(path, folder, &name);
-    return realpath(stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? path : folder, NULL);
 }
 
 void weir_inside_set(struct weir_inside *inside, const char *root, const char *episode, bool all)
