@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 int weir_texts_count(const char *texts, size_t bytes)
 {
     int strings = 0;
@@ -67,6 +69,26 @@ int weir_episode_add_text(struct weir_episode *e, const char *key, const char *v
     e->texts_bytes = taken + name + n + 1;
     e->n_texts++;
     return 0;
+}
+
+static int add_string(struct weir_episode *e, const char *key, const json_t *value, struct weir_err *err)
+{
+    return json_is_string(value)
+               ? weir_episode_add_text(e, key, json_string_value(value), json_string_length(value), err)
+               : 0;
+}
+
+int weir_episode_add_json(struct weir_episode *e, json_t *object, struct weir_err *err)
+{
+    const char *key;
+    json_t *value;
+    int rc = add_string(e, "weir_source", json_object_get(object, "name"), err);
+    json_object_foreach(json_object_get(object, "texts"), key, value)
+    {
+        if (rc == 0 && *key && strncmp(key, "weir_", 5) != 0)
+            rc = add_string(e, key, value, err);
+    }
+    return rc;
 }
 
 /* ---- colours ---- */

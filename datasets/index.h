@@ -257,6 +257,10 @@ void weir_episode_close(struct weir_episode *episode);
  * over the limits are ignored. Returns 0, or -ENOMEM with err. */
 int weir_episode_add_text(struct weir_episode *episode, const char *key, const char *value, size_t length,
                           struct weir_err *err);
+struct json_t;
+/* Adds the strings that weir_writer_texts writes: the name as weir_source, and the strings in "texts", except those
+ * with names reserved for Weir. */
+int weir_episode_add_json(struct weir_episode *episode, struct json_t *object, struct weir_err *err);
 /* ---- columns.c ---- */
 
 size_t weir_column_bytes(enum weir_column_type type);

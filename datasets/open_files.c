@@ -2,6 +2,7 @@
  * are used in file order, so that the dataset and its first error do not depend on the threads. */
 #include "base/resources.h"
 #include "base/shortage.h"
+#include "base/threads.h"
 #include "datasets/format_ops.h"
 #include "origin/origin.h"
 #include "origin/remote.h"
@@ -9,10 +10,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ASK_EVERY_NS = 100 * 1000 * 1000 };
@@ -20,35 +19,18 @@ enum { THREADS_MAX = 64, AHEAD = 128, FILES_PER_THREAD = 4, REMOTE_THREADS = 16 
 
 struct opener {
     const struct weir_dataset_config *config;
+    struct weir_dataset *dataset;        /* receives the files */
     struct weir_origin *origin;          /* NULL = files of this machine */
-    const char *root;                    /* real path of the dataset's folder */
     const struct weir_index_file *index; /* NULL = none */
     char **paths;
     int n;
     uint64_t ask_ns; /* when to call interrupted() again */
-    struct weir_file_result *results;
-    /* protected by the lock: */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool *done;
-    int next;
-    int taken; /* number of files that the consumer has finished */
-    bool stop;
-    struct weir_opening opening; /* used if files are opened without threads */
+    bool is_interrupted;
+    _Atomic bool has_begun;                    /* a thread has started */
+    uint64_t available;                        /* bytes of memory */
+    struct weir_file_result *results;          /* AHEAD of them */
+    struct weir_opening openings[THREADS_MAX]; /* one per thread */
 };
-
-/* Returns the number of the next file. Waits until that file is close enough to the consumer. Returns n after the last
- * file or after a stop. */
-static int take_number(struct opener *o)
-{
-    pthread_mutex_lock(&o->lock);
-    int i = o->next++;
-    while (!o->stop && i < o->n && i >= o->taken + AHEAD)
-        pthread_cond_wait(&o->changed, &o->lock);
-    i = o->stop || i >= o->n ? o->n : i;
-    pthread_mutex_unlock(&o->lock);
-    return i;
-}
 
 /* The contents of a folder can show its format, whatever its name is. */
 static const struct weir_format_ops *format_of(const struct opener *o, const char *path)
@@ -64,106 +46,58 @@ static const struct weir_format_ops *format_of(const struct opener *o, const cha
     return format ? format : weir_format_of_named(path);
 }
 
-static void open_file(struct opener *o, int i, struct weir_opening *opening)
-{
-    struct weir_file_result *result = &o->results[i];
-    if (o->index && weir_index_file_find(o->index, o->origin, o->paths[i], result))
-        return;
-    weir_file_open(result, o->paths[i], format_of(o, o->paths[i]), opening);
-}
-
-static struct weir_opening opening_of(const struct opener *o)
-{
-    return (struct weir_opening){
-        .config = o->config, .origin = o->origin, .root = o->root, .allow_external = o->config->allow_external};
-}
-
-static void *open_some(void *user)
+static int open_file(void *user, int worker, uint64_t number, int slot, struct weir_err *err)
 {
     struct opener *o = user;
-    struct weir_opening opening = opening_of(o);
-    for (int i; (i = take_number(o)) < o->n;) {
-        open_file(o, i, &opening);
-        pthread_mutex_lock(&o->lock);
-        o->done[i] = true;
-        pthread_cond_broadcast(&o->changed);
-        pthread_mutex_unlock(&o->lock);
-    }
-    weir_opening_end(&opening);
-    return NULL;
+    struct weir_file_result *result = &o->results[slot];
+    const char *path = o->paths[number];
+    (void)err; /* errors are in the result */
+    *result = (struct weir_file_result){0};
+    o->has_begun = true;
+    if (!o->index || !weir_index_file_find(o->index, o->origin, path, result))
+        weir_file_open(result, path, format_of(o, path), &o->openings[worker]);
+    return 0;
 }
 
 /* Calls the callback only occasionally, because it may have to wait for a lock. */
-static bool is_interrupted(struct opener *o)
+static void ask(void *user)
 {
+    struct opener *o = user;
     uint64_t now_ns = weir_clock_monotonic_ns();
-    if (!o->config->interrupted || now_ns < o->ask_ns)
-        return false;
+    if (o->is_interrupted || !o->config->interrupted || now_ns < o->ask_ns)
+        return;
     o->ask_ns = now_ns + ASK_EVERY_NS;
-    return o->config->interrupted(o->config->user);
+    o->is_interrupted = o->config->interrupted(o->config->user);
+    if (o->is_interrupted && o->origin)
+        o->origin->ops->cancel(o->origin); /* ends the waits of the threads */
 }
 
-static void wait_a_while(struct opener *o)
+static int take(struct opener *o, struct weir_file_result *r, struct weir_err *err)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += ASK_EVERY_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&o->changed, &o->lock, &until);
-}
-
-/* Returns the result of file i, or NULL if interrupted. Without threads, opens the file on the calling thread. */
-static struct weir_file_result *await(struct opener *o, int threads, int i)
-{
-    if (threads == 0) {
-        open_file(o, i, &o->opening);
-        return is_interrupted(o) ? NULL : &o->results[i];
-    }
-    pthread_mutex_lock(&o->lock);
-    while (!o->done[i]) {
-        wait_a_while(o);
-        pthread_mutex_unlock(&o->lock);
-        if (is_interrupted(o))
-            return NULL;
-        pthread_mutex_lock(&o->lock);
-    }
-    o->taken = i + 1;
-    if (o->taken % (AHEAD / 4) == 0)
-        pthread_cond_broadcast(&o->changed);
-    pthread_mutex_unlock(&o->lock);
-    return &o->results[i];
-}
-
-static int take(struct weir_dataset *dataset, struct opener *o, struct weir_file_result *r, struct weir_err *err)
-{
-    const struct weir_dataset_config *config = o->config;
     if (r->rc == 0) {
-        dataset->n_from_index += r->file.from_index;
-        return weir_take_file(dataset, config, &r->file, err);
+        o->dataset->n_from_index += r->file.from_index;
+        return weir_take_file(o->dataset, o->config, &r->file, err);
     }
-    if (!config->tolerant || weir_is_shortage(r->rc) || r->rc == -EINVAL)
+    if (!o->config->tolerant || weir_is_shortage(r->rc) || r->rc == -EINVAL)
         return weir_err_set(err, r->rc, "%s", r->err.text);
-    return weir_leave_out(dataset, r->err.text) < 0 ? weir_no_memory(err) : 0;
+    return weir_leave_out(o->dataset, r->err.text) < 0 ? weir_no_memory(err) : 0;
 }
 
-static int take_all(struct weir_dataset *dataset, struct opener *o, int threads, struct weir_err *err)
+static int take_file(void *user, uint64_t number, int slot, struct weir_err *err)
 {
-    uint64_t available = weir_memory_available_bytes();
-    for (int i = 0; i < o->n; i++) {
-        struct weir_file_result *result = await(o, threads, i);
-        int rc = result ? take(dataset, o, result, err)
-                        : weir_err_set(err, -EINTR, "interrupted while opening file %d of %d", i + 1, o->n);
-        if (rc == 0 && available && dataset->index_bytes > available)
-            rc = weir_err_set(err, -ENOMEM,
-                              "%s: state, actions and index of %d of its %d files fill the memory; use fewer files",
-                              o->config->path, i + 1, o->n);
-        if (rc < 0)
-            return rc;
-        if (o->config->progress)
-            o->config->progress(o->config->user, i + 1, o->n);
-    }
-    return 0;
+    struct opener *o = user;
+    int i = (int)number;
+    int rc = o->is_interrupted ? weir_err_set(err, -EINTR, "interrupted while opening file %d of %d", i + 1, o->n)
+                               : take(o, &o->results[slot], err);
+    if (rc == 0 && o->available && o->dataset->index_bytes > o->available)
+        rc = weir_err_set(err, -ENOMEM,
+                          "%s: state, actions and index of %d of its %d files fill the memory; use fewer files",
+                          o->config->path, i + 1, o->n);
+    if (rc == 0 && o->config->progress)
+        o->config->progress(o->config->user, i + 1, o->n);
+    if (rc < 0 && o->origin)
+        o->origin->ops->cancel(o->origin);
+    return rc;
 }
 
 /* Threads that open files of a server mostly wait, so there are more of them than cores. */
@@ -176,37 +110,20 @@ static int thread_count(const struct opener *o)
     return threads < useful ? threads : useful;
 }
 
-/* Returns the number of threads started. If none was started, the caller's thread opens the files. It remains free to
- * end waits for a server. */
-static int start(struct opener *o, pthread_t *threads, int wanted)
+/* If no thread is started, the caller's opens the files. For files of a server, it remains free to end waits. */
+static int open_all(struct opener *o, struct weir_err *err)
 {
-    int started = 0;
-    while ((wanted > 1 || o->origin) && started < wanted && pthread_create(&threads[started], NULL, open_some, o) == 0)
-        started++;
-    return started;
-}
-
-static void stop(struct opener *o, pthread_t *threads, int started)
-{
-    pthread_mutex_lock(&o->lock);
-    o->stop = true;
-    pthread_cond_broadcast(&o->changed);
-    pthread_mutex_unlock(&o->lock);
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-}
-
-static int open_on_threads(struct weir_dataset *dataset, struct opener *o, struct weir_err *err)
-{
-    pthread_t threads[THREADS_MAX];
-    int started = start(o, threads, thread_count(o));
-    int rc = take_all(dataset, o, started, err);
-    if (rc < 0 && o->origin)
-        o->origin->ops->cancel(o->origin); /* ends the waits of the threads */
-    stop(o, threads, started);
-    for (int i = 0; i < o->n; i++)
-        weir_file_index_close(&o->results[i].file);
-    weir_opening_end(&o->opening);
+    struct weir_err why = WEIR_ERR_NONE;
+    const struct weir_ordered run = {(uint64_t)o->n, thread_count(o), AHEAD, open_file, take_file, ask, o};
+    int rc = run.workers > 1 || o->origin ? weir_ordered_run(&run, &why) : 0;
+    if (o->has_begun)
+        return rc < 0 ? weir_err_set(err, rc, "%s", why.text) : 0;
+    rc = 0;
+    for (int i = 0; i < o->n && rc == 0; i++) {
+        open_file(o, 0, (uint64_t)i, 0, err);
+        ask(o);
+        rc = take_file(o, (uint64_t)i, 0, err);
+    }
     return rc;
 }
 
@@ -221,23 +138,30 @@ int weir_open_files(struct weir_dataset *dataset, const struct weir_dataset_conf
                     struct weir_err *err)
 {
     struct weir_index_file *index = NULL;
-    struct opener o = {.config = config, .origin = dataset->origin, .root = dataset->root, .paths = paths, .n = n};
+    struct opener o = {.config = config,
+                       .dataset = dataset,
+                       .origin = dataset->origin,
+                       .paths = paths,
+                       .n = n,
+                       .available = weir_memory_available_bytes()};
     int rc = config->index ? weir_index_file_load(&index, config, err) : 0;
     if (rc < 0)
         return rc;
     o.index = index;
-    o.opening = opening_of(&o);
-    o.results = calloc((size_t)n, sizeof *o.results);
-    o.done = calloc((size_t)n, sizeof *o.done);
-    pthread_mutex_init(&o.lock, NULL);
-    pthread_cond_init(&o.changed, NULL);
+    for (int i = 0; i < THREADS_MAX; i++)
+        o.openings[i] = (struct weir_opening){.config = config,
+                                              .origin = dataset->origin,
+                                              .root = dataset->root,
+                                              .allow_external = config->allow_external};
+    o.results = calloc(AHEAD, sizeof *o.results);
     if (o.origin && !is_folder(paths[0]))
         weir_remote_identify_all(o.origin, paths, n);
-    rc = o.results && o.done ? open_on_threads(dataset, &o, err) : weir_no_memory(err);
-    pthread_cond_destroy(&o.changed);
-    pthread_mutex_destroy(&o.lock);
+    rc = o.results ? open_all(&o, err) : weir_no_memory(err);
+    for (int i = 0; i < AHEAD && o.results; i++)
+        weir_file_index_close(&o.results[i].file);
+    for (int i = 0; i < THREADS_MAX; i++)
+        weir_opening_end(&o.openings[i]);
     free(o.results);
-    free(o.done);
     bool complete = rc == 0 && dataset->n_from_index == n && weir_index_file_count(index) == n;
     if (rc == 0 && config->index && !complete)
         rc = weir_index_file_save(dataset, config, err);

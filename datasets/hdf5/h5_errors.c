@@ -12,6 +12,17 @@ int weir_h5_start(void)
     return H5open() < 0 ? -ENOMEM : 0;
 }
 
+int64_t weir_h5_memory_type(enum weir_number_type type)
+{
+    const hid_t types[WEIR_NUMBER_TYPES] = {
+        [WEIR_F32] = H5T_NATIVE_FLOAT,  [WEIR_F64] = H5T_NATIVE_DOUBLE, [WEIR_I8] = H5T_NATIVE_INT8,
+        [WEIR_I16] = H5T_NATIVE_INT16,  [WEIR_I32] = H5T_NATIVE_INT32,  [WEIR_I64] = H5T_NATIVE_INT64,
+        [WEIR_U8] = H5T_NATIVE_UINT8,   [WEIR_U16] = H5T_NATIVE_UINT16, [WEIR_U32] = H5T_NATIVE_UINT32,
+        [WEIR_U64] = H5T_NATIVE_UINT64,
+    };
+    return types[type];
+}
+
 /* The innermost message of the last failed call. The error stack has it only until the next call begins, such as one
  * that closes an identifier. */
 static _Thread_local char last_message[256];

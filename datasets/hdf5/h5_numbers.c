@@ -24,17 +24,6 @@ static enum weir_number_type number_type(const struct weir_h5_dataset *d)
     return bytes > 8 ? WEIR_F64 : integers[H5Tget_sign(d->type) == H5T_SGN_2][width];
 }
 
-static hid_t library_type(enum weir_number_type type)
-{
-    const hid_t types[WEIR_NUMBER_TYPES] = {
-        [WEIR_F32] = H5T_NATIVE_FLOAT,  [WEIR_F64] = H5T_NATIVE_DOUBLE, [WEIR_I8] = H5T_NATIVE_INT8,
-        [WEIR_I16] = H5T_NATIVE_INT16,  [WEIR_I32] = H5T_NATIVE_INT32,  [WEIR_I64] = H5T_NATIVE_INT64,
-        [WEIR_U8] = H5T_NATIVE_UINT8,   [WEIR_U16] = H5T_NATIVE_UINT16, [WEIR_U32] = H5T_NATIVE_UINT32,
-        [WEIR_U64] = H5T_NATIVE_UINT64,
-    };
-    return types[type];
-}
-
 /* Returns how many bytes of the dataset's file are stored. */
 static uint64_t stored_bytes(const struct weir_h5_dataset *d)
 {
@@ -81,7 +70,7 @@ static int read_numbers(struct weir_h5 *h5, struct weir_h5_dataset *d, enum weir
     *values = malloc(n ? n * bytes : 1);
     if (!*values)
         return weir_err_set(err, -ENOMEM, "%s: out of memory", d->path);
-    const struct weir_h5_read read = {d->path, library_type(type), true};
+    const struct weir_h5_read read = {d->path, weir_h5_memory_type(type), true};
     rc = n == 0 ? 0 : weir_h5_read_selected(&read, d->id, d->space, d->space, *values, err);
     if (rc == 0)
         return 0;

@@ -27,6 +27,9 @@ int weir_h5_machine_error(struct weir_err *err);
 /* Returns true if an allocation is known to have failed since weir_h5_watch_errors. */
 bool weir_h5_malloc_failed(void);
 
+/* Returns the library's identifier of a type of numbers in memory. Borrowed. */
+int64_t weir_h5_memory_type(enum weir_number_type type);
+
 /* Copies the library's message for the last failure, from the innermost frame of its error stack. Returns text. */
 const char *weir_h5_library_message(char text[256]);
 

@@ -3,6 +3,7 @@
 #include "datasets/hdf5/h5_read_priv.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,15 +219,39 @@ static hid_t disk_type(enum weir_number_type type)
     return types[type];
 }
 
-static hid_t memory_type(enum weir_number_type type)
+/* ---- chunks ---- */
+
+static const double base_bytes = 16 * 1024, least_bytes = 8 * 1024, most_bytes = 1024 * 1024;
+
+/* Returns 16 KiB for a dataset of 1 MiB. The target doubles for every factor of ten. */
+static double target_bytes(double dataset_bytes)
 {
-    const hid_t types[WEIR_NUMBER_TYPES] = {
-        [WEIR_F32] = H5T_NATIVE_FLOAT,  [WEIR_F64] = H5T_NATIVE_DOUBLE, [WEIR_I8] = H5T_NATIVE_INT8,
-        [WEIR_I16] = H5T_NATIVE_INT16,  [WEIR_I32] = H5T_NATIVE_INT32,  [WEIR_I64] = H5T_NATIVE_INT64,
-        [WEIR_U8] = H5T_NATIVE_UINT8,   [WEIR_U16] = H5T_NATIVE_UINT16, [WEIR_U32] = H5T_NATIVE_UINT32,
-        [WEIR_U64] = H5T_NATIVE_UINT64,
-    };
-    return types[type];
+    double target = base_bytes * pow(2, log10(dataset_bytes / (1024 * 1024)));
+    return fmin(fmax(target, least_bytes), most_bytes);
+}
+
+static double product(const uint64_t *sizes, int rank)
+{
+    double all = 1;
+    for (int i = 0; i < rank; i++)
+        all *= (double)sizes[i];
+    return all;
+}
+
+/* Implements h5py's rule: halves the dimensions in turn until the chunk is close to the target size. Uses floating
+ * point like h5py, so that ties are resolved the same way. */
+void weir_chunk_guess(const uint64_t *dims, int rank, size_t element_bytes, uint64_t *chunk)
+{
+    for (int i = 0; i < rank; i++)
+        chunk[i] = dims[i] > 0 ? dims[i] : 1024;
+    double target = target_bytes(product(chunk, rank) * (double)element_bytes);
+    for (int turn = 0;; turn = (turn + 1) % rank) {
+        double elements = product(chunk, rank), bytes = elements * (double)element_bytes;
+        bool near = bytes < target || fabs(bytes - target) / target < 0.5;
+        if ((near && bytes < most_bytes) || elements == 1)
+            return;
+        chunk[turn] = chunk[turn] / 2 + chunk[turn] % 2;
+    }
 }
 
 /* Properties for creating a dataset, and for the library's chunk cache while it is written. */
@@ -318,7 +343,7 @@ int weir_h5w_array(struct weir_h5w *file, const char *name, enum weir_number_typ
 int weir_h5w_numbers(struct weir_h5w *file, const char *name, enum weir_number_type type,
                      const struct weir_h5w_shape *shape, const void *values, struct weir_err *err)
 {
-    return write_array(file, name, type, memory_type(type), shape, WEIR_H5W_CONTIGUOUS, values, err);
+    return write_array(file, name, type, weir_h5_memory_type(type), shape, WEIR_H5W_CONTIGUOUS, values, err);
 }
 
 /* ---- frame by frame ---- */
@@ -355,7 +380,7 @@ int weir_h5w_frames(struct weir_h5w *file, const char *name, enum weir_number_ty
 {
     size_t element_bytes = H5Tget_size(disk_type(type));
     struct plists plists = open_plists(shape, element_bytes, storage, file->chunk_rows);
-    int id = open_set(file, name, disk_type(type), H5Tcopy(memory_type(type)), shape, &plists, err);
+    int id = open_set(file, name, disk_type(type), H5Tcopy(weir_h5_memory_type(type)), shape, &plists, err);
     close_plists(&plists);
     if (id < 0)
         return id;

@@ -26,7 +26,8 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     const struct reading *reading = user;
     const struct weir_lmdb_schema *schema = &reading->found->schema;
     struct weir_lmdb_store store = {{&weir_store_lmdb, false}, schema, &reading->found->episodes[i], reading->raw};
-    *episode = (struct weir_episode){.layout = &weir_layout_weir, .is_bgr = schema->is_bgr, .bytes = sizeof *episode};
+    *episode =
+        (struct weir_episode){.layout = &weir_layout_weir, .is_bgr = schema->copy.is_bgr, .bytes = sizeof *episode};
     if (asprintf(&episode->root, "e%08u", store.episode->number) < 0)
         return weir_no_memory(err);
     int rc = weir_lmdb_episode_check(&store, err);

@@ -68,7 +68,7 @@ static int add_episode(struct weir_lmdb_episodes *all, uint32_t number)
 {
     if (!weir_grow(&all->episodes, (size_t)all->n, sizeof *all->episodes))
         return -ENOMEM;
-    struct weir_lmdb_frames *cameras = calloc((size_t)all->schema.n_cameras + 1, sizeof *cameras);
+    struct weir_lmdb_frames *cameras = calloc((size_t)all->schema.copy.n_cameras + 1, sizeof *cameras);
     if (!cameras)
         return -ENOMEM;
     all->episodes[all->n++] = (struct weir_lmdb_episode){.number = number, .cameras = cameras};
@@ -77,9 +77,9 @@ static int add_episode(struct weir_lmdb_episodes *all, uint32_t number)
 
 static int find_camera(const struct weir_lmdb_schema *schema, const struct weir_lmdb_key *key)
 {
-    for (int i = 0; i < schema->n_cameras; i++)
-        if (strlen(schema->cameras[i].name) == key->camera_length &&
-            memcmp(schema->cameras[i].name, key->camera, key->camera_length) == 0)
+    for (int i = 0; i < schema->copy.n_cameras; i++)
+        if (strlen(schema->copy.cameras[i].name) == key->camera_length &&
+            memcmp(schema->copy.cameras[i].name, key->camera, key->camera_length) == 0)
             return i;
     return -1;
 }
@@ -95,7 +95,7 @@ static int add_frame(const struct weir_lmdb_schema *schema, struct weir_lmdb_epi
         return 0;
     }
     struct weir_lmdb_frames *frames = &episode->cameras[camera];
-    const char *name = schema->cameras[camera].name;
+    const char *name = schema->copy.cameras[camera].name;
     if (key->t != frames->n) {
         weir_err_set(&episode->why, -EBADMSG,
                      "e%08u: %s does not have frame %llu, but has frame %u; write the episode again", episode->number,
@@ -160,7 +160,7 @@ int weir_lmdb_episodes_find(struct weir_lmdb_episodes *episodes, const struct we
 void weir_lmdb_episodes_free(struct weir_lmdb_episodes *episodes)
 {
     for (int i = 0; i < episodes->n; i++) {
-        for (int c = 0; c < episodes->schema.n_cameras; c++)
+        for (int c = 0; c < episodes->schema.copy.n_cameras; c++)
             free(episodes->episodes[i].cameras[c].extents);
         free(episodes->episodes[i].cameras);
     }
@@ -170,7 +170,7 @@ void weir_lmdb_episodes_free(struct weir_lmdb_episodes *episodes)
 
 /* ---- an episode ---- */
 
-int weir_lmdb_episode_json(const struct weir_lmdb_store *store, int64_t *steps, const struct weir_lmdb_texts *texts,
+int weir_lmdb_episode_json(const struct weir_lmdb_store *store, int64_t *steps, struct weir_episode *episode,
                            struct weir_err *err)
 {
     const struct weir_frame_extent *at = &store->episode->json;
@@ -184,7 +184,7 @@ int weir_lmdb_episode_json(const struct weir_lmdb_store *store, int64_t *steps, 
         return weir_no_memory(err);
     int rc = store->file->read(store->file->user, at->offset, json, (size_t)at->length);
     rc = rc < 0 ? weir_err_set(err, rc, "%s", strerror(-rc))
-                : weir_lmdb_episode_parse(steps, texts, json, (size_t)at->length, err);
+                : weir_lmdb_episode_parse(steps, episode, json, (size_t)at->length, err);
     free(json);
     return rc;
 }
@@ -193,7 +193,7 @@ static int check_steps(const struct weir_lmdb_store *store, struct weir_err *err
 {
     int64_t steps;
     int rc = weir_lmdb_episode_json(store, &steps, NULL, err);
-    uint64_t row = (uint64_t)store->schema->qpos.dim * weir_number_bytes(store->schema->qpos.type);
+    uint64_t row = (uint64_t)store->schema->copy.qpos_dim * weir_number_bytes(store->schema->copy.qpos_type);
     uint64_t rows = store->episode->qpos.length / row;
     if (rc == 0 && steps >= 0 && (uint64_t)steps != rows)
         return weir_err_set(err, -EBADMSG, "its key \"episode\" declares %lld steps, but \"qpos\" has %llu rows",
@@ -209,8 +209,8 @@ int weir_lmdb_episode_check(const struct weir_lmdb_store *store, struct weir_err
     int rc = refuse_pickle(store->file, episode->qpos.offset, episode->qpos.length, err);
     if (rc == 0)
         rc = refuse_pickle(store->file, episode->action.offset, episode->action.length, err);
-    for (int c = 0; c < store->schema->n_cameras && rc == 0; c++)
-        if (episode->cameras[c].n > 0 && weir_frame_is_encoded(store->schema->cameras[c].kind))
+    for (int c = 0; c < store->schema->copy.n_cameras && rc == 0; c++)
+        if (episode->cameras[c].n > 0 && weir_frame_is_encoded(store->schema->copy.cameras[c].kind))
             rc = refuse_pickle(store->file, episode->cameras[c].extents[0].offset,
                                episode->cameras[c].extents[0].length, err);
     if (rc == 0)

@@ -72,14 +72,15 @@ static int small_integer(const json_t *object, const char *name, int max)
     return number >= 1 && number <= max ? (int)number : 0;
 }
 
-static int parse_numbers(struct weir_lmdb_numbers *numbers, const json_t *root, const char *name, struct weir_err *err)
+static int parse_numbers(enum weir_number_type *number_type, int *dim, const json_t *root, const char *name,
+                         struct weir_err *err)
 {
     const json_t *object = json_object_get(root, name);
     const char *type = json_string_value(json_object_get(object, "dtype"));
     int found = type ? weir_number_from_name(type) : -1;
-    numbers->dim = small_integer(object, "dim", DIM_MAX);
-    numbers->type = found < 0 ? WEIR_F32 : (enum weir_number_type)found;
-    if (found >= 0 && numbers->dim > 0)
+    *dim = small_integer(object, "dim", DIM_MAX);
+    *number_type = found < 0 ? WEIR_F32 : (enum weir_number_type)found;
+    if (found >= 0 && *dim > 0)
         return 0;
     return weir_err_set(err, -EBADMSG,
                         "key \"dataset\": \"%s\" needs a dtype (float32, float64, int8 to uint64) and a dim (1 to %d); "
@@ -103,13 +104,13 @@ static int parse_camera(struct weir_lmdb_schema *schema, const json_t *object, s
         return bad("a camera needs a name of at most 63 bytes", err);
     if (strchr(name, '/') || strcmp(name, "qpos") == 0 || strcmp(name, "action") == 0)
         return bad("the name of a camera contains a /, or is qpos or action", err);
-    for (int i = 0; i < schema->n_cameras; i++)
-        if (strcmp(schema->cameras[i].name, name) == 0)
+    for (int i = 0; i < schema->copy.n_cameras; i++)
+        if (strcmp(schema->copy.cameras[i].name, name) == 0)
             return bad("two cameras have the same name", err);
     int kind = codec ? weir_frame_kind_from_name(codec) : -1;
     if (kind < 0 || !(weir_frame_kind_row((enum weir_frame_kind)kind)->group & WEIR_LMDB_HOLDS))
         return bad_codec(err);
-    struct weir_lmdb_camera *camera = &schema->cameras[schema->n_cameras++];
+    struct weir_copy_camera *camera = &schema->copy.cameras[schema->copy.n_cameras++];
     camera->kind = (enum weir_frame_kind)kind;
     camera->width = small_integer(object, "width", SIDE_MAX);
     camera->height = small_integer(object, "height", SIDE_MAX);
@@ -137,12 +138,13 @@ static int parse_root(struct weir_lmdb_schema *schema, const json_t *root, struc
         return bad("its version is not 1, the only supported version", err);
     const json_t *episodes = json_object_get(root, "episodes"), *color = json_object_get(root, "color");
     schema->episodes = json_is_integer(episodes) ? json_integer_value(episodes) : -1;
-    int rc = color ? weir_color_parse("key \"dataset\": its color", json_string_value(color), &schema->is_bgr, err) : 0;
+    int rc =
+        color ? weir_color_parse("key \"dataset\": its color", json_string_value(color), &schema->copy.is_bgr, err) : 0;
     if (rc == 0)
         rc = parse_cameras(schema, root, err);
     if (rc == 0)
-        rc = parse_numbers(&schema->qpos, root, "qpos", err);
-    return rc == 0 ? parse_numbers(&schema->action, root, "action", err) : rc;
+        rc = parse_numbers(&schema->copy.qpos_type, &schema->copy.qpos_dim, root, "qpos", err);
+    return rc == 0 ? parse_numbers(&schema->copy.action_type, &schema->copy.action_dim, root, "action", err) : rc;
 }
 
 int weir_lmdb_schema_parse(struct weir_lmdb_schema *schema, const char *json, size_t length, struct weir_err *err)
@@ -156,20 +158,7 @@ int weir_lmdb_schema_parse(struct weir_lmdb_schema *schema, const char *json, si
     return rc;
 }
 
-/* Adds the metadata strings. Ignores values that are not strings, and names reserved for Weir. */
-static int add_texts(const json_t *root, const struct weir_lmdb_texts *texts, struct weir_err *err)
-{
-    json_t *name = json_object_get(root, "name"), *all = json_object_get(root, "texts"), *value;
-    const char *key;
-    int rc = json_is_string(name)
-                 ? texts->add(texts->user, "weir_source", json_string_value(name), json_string_length(name), err)
-                 : 0;
-    json_object_foreach(all, key, value) if (rc == 0 && json_is_string(value) && *key && strncmp(key, "weir_", 5) != 0)
-        rc = texts->add(texts->user, key, json_string_value(value), json_string_length(value), err);
-    return rc;
-}
-
-int weir_lmdb_episode_parse(int64_t *steps, const struct weir_lmdb_texts *texts, const char *json, size_t length,
+int weir_lmdb_episode_parse(int64_t *steps, struct weir_episode *episode, const char *json, size_t length,
                             struct weir_err *err)
 {
     *steps = -1;
@@ -180,7 +169,7 @@ int weir_lmdb_episode_parse(int64_t *steps, const struct weir_lmdb_texts *texts,
     const json_t *value = json_object_get(root, "steps");
     if (json_is_integer(value))
         *steps = json_integer_value(value);
-    rc = texts ? add_texts(root, texts, err) : 0;
+    rc = episode ? weir_episode_add_json(episode, root, err) : 0;
     json_decref(root);
     return rc;
 }

@@ -3,6 +3,7 @@
 #define WEIR_DATASETS_LMDB_LMDB_SCHEMA_H
 
 #include "base/numbers.h"
+#include "datasets/writer.h"
 #include "decoders/frame_kind.h"
 #include "weir/base.h"
 #include "weir/dataset.h"
@@ -15,34 +16,17 @@ enum { WEIR_LMDB_JSON_MAX = 1 << 20 };
 /* Supported frame kinds. */
 enum { WEIR_LMDB_HOLDS = WEIR_FRAMES_RAW | WEIR_FRAMES_COLOR | WEIR_FRAMES_DEPTH };
 
-struct weir_lmdb_camera {
-    char name[WEIR_NAME_MAX];
-    enum weir_frame_kind kind;
-    int width, height;
-};
-
-struct weir_lmdb_numbers {
-    enum weir_number_type type;
-    int dim;
-};
-
 /* The value of the key "dataset". */
 struct weir_lmdb_schema {
-    int n_cameras;
-    struct weir_lmdb_camera cameras[WEIR_CAMERAS_MAX];
-    struct weir_lmdb_numbers qpos, action;
-    bool is_bgr;
-    int64_t episodes; /* expected number of episodes; negative = unknown */
+    struct weir_copy copy; /* without n_episodes */
+    int64_t episodes;      /* expected number of episodes; negative = unknown */
 };
 
 int weir_lmdb_schema_parse(struct weir_lmdb_schema *schema, const char *json, size_t length, struct weir_err *err);
-struct weir_lmdb_texts {
-    int (*add)(void *user, const char *key, const char *value, size_t length, struct weir_err *err);
-    void *user;
-};
-/* Parses the value of a key like "e00000007/episode". *steps is negative if unknown. Calls texts->add for every string
- * in "texts", and with the key "weir_source" for the name; texts may be NULL. */
-int weir_lmdb_episode_parse(int64_t *steps, const struct weir_lmdb_texts *texts, const char *json, size_t length,
+struct weir_episode;
+/* Parses the value of a key like "e00000007/episode". *steps is negative if unknown. Adds the strings to the episode,
+ * which may be NULL. */
+int weir_lmdb_episode_parse(int64_t *steps, struct weir_episode *episode, const char *json, size_t length,
                             struct weir_err *err);
 
 enum weir_lmdb_key_kind {

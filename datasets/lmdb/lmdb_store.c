@@ -12,22 +12,27 @@ static int find_camera(const struct weir_lmdb_store *store, const char *path)
     path += *path == '/';
     bool depth = strncmp(path, "depth/", 6) == 0;
     path += depth ? 6 : 0;
-    for (int i = 0; i < store->schema->n_cameras; i++)
-        if (strcmp(store->schema->cameras[i].name, path) == 0)
-            return !depth || weir_frame_is_depth(store->schema->cameras[i].kind) ? i : -1;
+    for (int i = 0; i < store->schema->copy.n_cameras; i++)
+        if (strcmp(store->schema->copy.cameras[i].name, path) == 0)
+            return !depth || weir_frame_is_depth(store->schema->copy.cameras[i].kind) ? i : -1;
     return -1;
 }
 
-/* Locates the numbers of "/qpos" or "/action". Returns NULL for other paths. */
-static const struct weir_frame_extent *find_numbers(const struct weir_lmdb_store *store, const char *path,
-                                                    const struct weir_lmdb_numbers **numbers)
+/* The numbers of "/qpos" or "/action". */
+struct numbers {
+    const struct weir_frame_extent *at; /* NULL for other paths */
+    enum weir_number_type type;
+    int dim;
+};
+
+static struct numbers find_numbers(const struct weir_lmdb_store *store, const char *path)
 {
+    const struct weir_copy *copy = &store->schema->copy;
     path += *path == '/';
-    bool is_qpos = strcmp(path, "qpos") == 0;
-    if (!is_qpos && strcmp(path, "action") != 0)
-        return NULL;
-    *numbers = is_qpos ? &store->schema->qpos : &store->schema->action;
-    return is_qpos ? &store->episode->qpos : &store->episode->action;
+    if (strcmp(path, "qpos") == 0)
+        return (struct numbers){&store->episode->qpos, copy->qpos_type, copy->qpos_dim};
+    return (struct numbers){strcmp(path, "action") == 0 ? &store->episode->action : NULL, copy->action_type,
+                            copy->action_dim};
 }
 
 static const struct weir_lmdb_store *lmdb_of(const struct weir_store *store)
@@ -37,8 +42,7 @@ static const struct weir_lmdb_store *lmdb_of(const struct weir_store *store)
 
 static bool has(struct weir_store *opened, const char *path)
 {
-    const struct weir_lmdb_numbers *numbers;
-    return find_camera(lmdb_of(opened), path) >= 0 || find_numbers(lmdb_of(opened), path, &numbers);
+    return find_camera(lmdb_of(opened), path) >= 0 || find_numbers(lmdb_of(opened), path).at;
 }
 
 static bool is_group(struct weir_store *opened, const char *path)
@@ -51,16 +55,16 @@ static bool is_group(struct weir_store *opened, const char *path)
 static int list(struct weir_store *opened, const char *group, char (**names)[64], int *n, struct weir_err *err)
 {
     const struct weir_lmdb_store *store = lmdb_of(opened);
-    *n = is_group(opened, group) ? store->schema->n_cameras : 0;
+    *n = is_group(opened, group) ? store->schema->copy.n_cameras : 0;
     *names = calloc((size_t)*n + 1, sizeof **names);
     if (!*names)
         return weir_no_memory(err);
     for (int i = 0; i < *n; i++)
-        memcpy((*names)[i], store->schema->cameras[i].name, WEIR_NAME_MAX);
+        memcpy((*names)[i], store->schema->copy.cameras[i].name, WEIR_NAME_MAX);
     return 0;
 }
 
-static void shape_frames(const struct weir_lmdb_camera *camera, uint64_t n, struct weir_array_shape *found)
+static void shape_frames(const struct weir_copy_camera *camera, uint64_t n, struct weir_array_shape *found)
 {
     if (weir_frame_is_encoded(camera->kind)) {
         *found = (struct weir_array_shape){
@@ -76,26 +80,26 @@ static void shape_frames(const struct weir_lmdb_camera *camera, uint64_t n, stru
 static int shape(struct weir_store *opened, const char *path, struct weir_array_shape *found, struct weir_err *err)
 {
     const struct weir_lmdb_store *store = lmdb_of(opened);
-    const struct weir_lmdb_numbers *numbers;
-    const struct weir_frame_extent *at = find_numbers(store, path, &numbers);
+    const struct numbers numbers = find_numbers(store, path);
+    const struct weir_frame_extent *at = numbers.at;
     int camera = at ? -1 : find_camera(store, path);
     *found = (struct weir_array_shape){.element = WEIR_ELEMENT_OTHER};
     if (camera >= 0) {
-        shape_frames(&store->schema->cameras[camera], store->episode->cameras[camera].n, found);
+        shape_frames(&store->schema->copy.cameras[camera], store->episode->cameras[camera].n, found);
         return 0;
     }
     if (!at || at->length == 0)
         return weir_err_set(err, -ENOENT, "e%08u: no such key: %s", store->episode->number, path);
-    uint64_t row = (uint64_t)numbers->dim * weir_number_bytes(numbers->type);
+    uint64_t row = (uint64_t)numbers.dim * weir_number_bytes(numbers.type);
     if (at->length % row != 0)
         return weir_err_set(err, -EBADMSG, "e%08u%s: its %llu bytes do not divide into rows of %d numbers of %s",
-                            store->episode->number, path, (unsigned long long)at->length, numbers->dim,
-                            weir_number_name(numbers->type));
+                            store->episode->number, path, (unsigned long long)at->length, numbers.dim,
+                            weir_number_name(numbers.type));
     *found = (struct weir_array_shape){
         .rank = 2,
-        .dims = {at->length / row, (uint64_t)numbers->dim},
-        .element = numbers->type == WEIR_F32 || numbers->type == WEIR_F64 ? WEIR_ELEMENT_FLOAT : WEIR_ELEMENT_INTEGER,
-        .type_bytes = weir_number_bytes(numbers->type)};
+        .dims = {at->length / row, (uint64_t)numbers.dim},
+        .element = numbers.type == WEIR_F32 || numbers.type == WEIR_F64 ? WEIR_ELEMENT_FLOAT : WEIR_ELEMENT_INTEGER,
+        .type_bytes = weir_number_bytes(numbers.type)};
     return 0;
 }
 
@@ -104,8 +108,8 @@ static int read_numbers(struct weir_store *opened, const char *path, enum weir_n
 {
     static const uint64_t NUMBERS_MAX_BYTES = (uint64_t)1 << 30;
     const struct weir_lmdb_store *store = lmdb_of(opened);
-    const struct weir_lmdb_numbers *numbers;
-    const struct weir_frame_extent *at = find_numbers(store, path, &numbers);
+    const struct numbers numbers = find_numbers(store, path);
+    const struct weir_frame_extent *at = numbers.at;
     *values = NULL;
     if (!at)
         return weir_err_set(err, -EBADMSG, "e%08u: %s contains no numbers", store->episode->number, path);
@@ -114,7 +118,7 @@ static int read_numbers(struct weir_store *opened, const char *path, enum weir_n
         return rc;
     if (at->length > NUMBERS_MAX_BYTES)
         return weir_err_set(err, -EFBIG, "e%08u%s: its numbers exceed 1 GiB", store->episode->number, path);
-    *type = numbers->type;
+    *type = numbers.type;
     *values = malloc((size_t)at->length);
     if (!*values)
         return weir_no_memory(err);
@@ -134,7 +138,7 @@ static int rows(struct weir_store *opened, const char *path, struct weir_frame_m
     if (c < 0)
         return shape(opened, path, found,
                      err); /* the caller refuses the array, because its shape is not that of images */
-    const struct weir_lmdb_camera *camera = &store->schema->cameras[c];
+    const struct weir_copy_camera *camera = &store->schema->copy.cameras[c];
     const struct weir_lmdb_frames *frames = &store->episode->cameras[c];
     uint64_t bytes = weir_frame_raw_bytes(camera->kind, camera->width, camera->height);
     shape_frames(camera, frames->n, found);
@@ -153,17 +157,10 @@ static int rows(struct weir_store *opened, const char *path, struct weir_frame_m
     return 0;
 }
 
-static int add_text(void *user, const char *key, const char *value, size_t length, struct weir_err *err)
-{
-    return weir_episode_add_text(user, key, value, length, err);
-}
-
 static int texts(struct weir_store *opened, struct weir_episode *episode, struct weir_err *err)
 {
-    const struct weir_lmdb_store *store = lmdb_of(opened);
-    const struct weir_lmdb_texts to = {add_text, episode};
     int64_t steps;
-    return weir_lmdb_episode_json(store, &steps, &to, err);
+    return weir_lmdb_episode_json(lmdb_of(opened), &steps, episode, err);
 }
 
 const struct weir_store_ops weir_store_lmdb = {

@@ -39,8 +39,9 @@ struct weir_lmdb_store {
     const struct weir_raw_file *file;
 };
 
-/* Parses the value of the episode's key "episode". Without this key, *steps is negative and there are no strings. */
-int weir_lmdb_episode_json(const struct weir_lmdb_store *store, int64_t *steps, const struct weir_lmdb_texts *texts,
+/* Parses the value of the episode's key "episode". Without this key, *steps is negative and there are no strings. The
+ * strings are added to the episode, which may be NULL. */
+int weir_lmdb_episode_json(const struct weir_lmdb_store *store, int64_t *steps, struct weir_episode *episode,
                            struct weir_err *err);
 /* Checks the expected number of steps, and refuses values that are pickles. weir_lmdb_episodes_find does neither. */
 int weir_lmdb_episode_check(const struct weir_lmdb_store *store, struct weir_err *err);

@@ -42,25 +42,6 @@ int weir_zarr_read_color(struct weir_zarr *zarr, struct weir_err *err)
     return rc;
 }
 
-static int add(struct weir_episode *episode, const char *key, const json_t *value, struct weir_err *err)
-{
-    return json_is_string(value)
-               ? weir_episode_add_text(episode, key, json_string_value(value), json_string_length(value), err)
-               : 0;
-}
-
-/* Adds the strings of an object, except those with names reserved for Weir. */
-static int add_all(struct weir_episode *episode, json_t *texts, struct weir_err *err)
-{
-    int rc = 0;
-    for (void *at = json_object_iter(texts); at && rc == 0; at = json_object_iter_next(texts, at)) {
-        const char *key = json_object_iter_key(at);
-        if (*key && strncmp(key, "weir_", 5) != 0)
-            rc = add(episode, key, json_object_iter_value(at), err);
-    }
-    return rc;
-}
-
 int weir_zarr_texts(struct weir_store *store, struct weir_episode *episode, struct weir_err *err)
 {
     const struct weir_zarr_episode *e = (const struct weir_zarr_episode *)store;
@@ -71,9 +52,7 @@ int weir_zarr_texts(struct weir_store *store, struct weir_episode *episode, stru
     snprintf(key, sizeof key, "episodes/%d/.zattrs", e->number);
     int rc = read_object(e->zarr, key, &root, err);
     if (rc == 0)
-        rc = add(episode, "weir_source", json_object_get(root, "name"), err);
-    if (rc == 0)
-        rc = add_all(episode, json_object_get(root, "texts"), err);
+        rc = weir_episode_add_json(episode, root, err);
     json_decref(root);
     return rc;
 }

@@ -44,8 +44,8 @@ static void read_all(const struct weir_lmdb_state *state, const struct weir_raw_
         require(checked == 0 || (checked < 0 && why.text[0]));
         read_numbers(&store, "/qpos");
         read_numbers(&store, "/action");
-        for (int c = 0; c < found.schema.n_cameras; c++)
-            read_frames(&store, found.schema.cameras[c].name);
+        for (int c = 0; c < found.schema.copy.n_cameras; c++)
+            read_frames(&store, found.schema.copy.cameras[c].name);
     }
     weir_lmdb_episodes_free(&found);
 }
