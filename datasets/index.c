@@ -75,6 +75,13 @@ int weir_file_identify(struct weir_file_index *file, struct weir_origin *origin,
     return 0;
 }
 
+int weir_file_source(struct weir_source **source, struct weir_origin *origin, const struct weir_dataset_file *file,
+                     struct weir_err *err)
+{
+    const struct weir_file_id id = {file->size_bytes, file->device, file->inode, file->mtime_ns, file->may_be_written};
+    return weir_source_open(source, origin, file->path, &id, err);
+}
+
 int weir_file_index_check(const struct weir_dataset_file *file, struct weir_err *err)
 {
     struct weir_dataset_file now = {0};

@@ -301,6 +301,8 @@ int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_confi
 void weir_path_list_sort(struct weir_path_list *list);
 /* Sorts by name, as strcmp compares. */
 void weir_path_list_sort_bytes(struct weir_path_list *list);
+/* Returns the number of the first path that is not less than the text, in a list sorted in this way. */
+int weir_path_list_lower_bound(const struct weir_path_list *sorted, const char *text);
 /* Moves paths below NAME_old to left_out, with the reason, if the same folder also has NAME. folder: the searched
  * folder. Returns 0, or a negative code. */
 int weir_path_list_leave_out_old(struct weir_path_list *list, const char *folder, struct weir_path_list *left_out);
@@ -309,6 +311,11 @@ int weir_path_list_leave_out_old(struct weir_path_list *list, const char *folder
  * the file that stands for a folder of an origin; NULL = the path is that of a file. */
 int weir_file_identify(struct weir_file_index *file, struct weir_origin *origin, const char *path, const char *mark,
                        struct weir_err *err);
+
+struct weir_source;
+/* Opens a file with this identity. Returns 0, or -errno with err (without the path). */
+int weir_file_source(struct weir_source **source, struct weir_origin *origin, const struct weir_dataset_file *file,
+                     struct weir_err *err);
 
 /* Rates how well a camera's name matches a requested name of `length` bytes: 2 = equal, 1 = "main" was requested and
  * the camera is rgb_main, 0 = no match. */

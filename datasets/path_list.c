@@ -40,12 +40,7 @@ void weir_path_list_sort_bytes(struct weir_path_list *list)
         qsort(list->paths, (size_t)list->n, sizeof *list->paths, weir_compare_text_pointer);
 }
 
-/* ---- older copies ---- */
-
-static const char old_mark[] = "_old";
-
-/* Returns whether a sorted list contains a path that begins with this text, or that is this text if `whole`. */
-static bool has_path(const struct weir_path_list *sorted, const char *text, bool whole)
+int weir_path_list_lower_bound(const struct weir_path_list *sorted, const char *text)
 {
     int low = 0, high = sorted->n;
     while (low < high) {
@@ -55,6 +50,17 @@ static bool has_path(const struct weir_path_list *sorted, const char *text, bool
         else
             high = middle;
     }
+    return low;
+}
+
+/* ---- older copies ---- */
+
+static const char old_mark[] = "_old";
+
+/* Returns whether a sorted list contains a path that begins with this text, or that is this text if `whole`. */
+static bool has_path(const struct weir_path_list *sorted, const char *text, bool whole)
+{
+    int low = weir_path_list_lower_bound(sorted, text);
     return low < sorted->n && strncmp(sorted->paths[low], text, strlen(text) + whole) == 0;
 }
 

@@ -31,30 +31,14 @@ int weir_remote_origin(const struct weir_dataset_config *config, struct weir_ori
 
 int weir_remote_text(const struct weir_dataset_config *config, char **text, size_t *n, struct weir_err *err)
 {
-    enum { TEXT_MAX = 64 << 20 };
     struct weir_origin *origin;
-    struct weir_source *source = NULL;
-    struct weir_file_id id;
     *text = NULL;
     int rc = weir_remote_origin(config, &origin, err);
     if (rc < 0)
         return rc;
-    rc = weir_source_find(&source, origin, config->path, &id, err);
-    if (rc == 0 && id.size_bytes > TEXT_MAX)
-        rc = weir_err_set(err, -EFBIG, "the file has over 64 MiB");
-    if (rc == 0 && !(*text = malloc((size_t)id.size_bytes + 1)))
-        rc = weir_no_memory(err);
-    if (rc == 0 && (rc = weir_source_read(source, 0, *text, (size_t)id.size_bytes)) < 0)
-        weir_err_set(err, rc, "%s", weir_source_reason(source, rc));
-    weir_source_close(&source);
+    rc = weir_source_text(origin, config->path, 64 << 20, text, n, err);
     weir_origin_close(&origin);
-    if (rc < 0) {
-        free(*text);
-        *text = NULL;
-        return rc;
-    }
-    *n = (size_t)id.size_bytes;
-    return 0;
+    return rc;
 }
 
 void weir_remote_opened(struct weir_origin *origin)

@@ -202,6 +202,30 @@ const char *weir_source_reason(const struct weir_source *source, int code)
     return source->err.code == code && *source->err.text ? source->err.text : strerror(-code);
 }
 
+int weir_source_text(struct weir_origin *origin, const char *path, size_t most, char **text, size_t *n,
+                     struct weir_err *err)
+{
+    struct weir_source *source;
+    struct weir_file_id id = {0};
+    int rc = weir_source_find(&source, origin, path, &id, err);
+    *text = NULL;
+    *n = (size_t)id.size_bytes;
+    if (rc == 0 && id.size_bytes > most)
+        rc = weir_err_set(err, -EFBIG, "it has more than %zu MiB", most >> 20);
+    if (rc == 0 && !(*text = malloc(*n + 1)))
+        rc = weir_no_memory(err);
+    if (rc == 0 && (rc = weir_source_read(source, 0, *text, *n)) < 0)
+        weir_err_set(err, rc, "%s", weir_source_reason(source, rc));
+    weir_source_close(&source);
+    if (rc == 0) {
+        (*text)[*n] = '\0';
+        return 0;
+    }
+    free(*text);
+    *text = NULL;
+    return rc;
+}
+
 uint64_t weir_source_stored(const struct weir_source *source, uint64_t file_bytes)
 {
     return source->fd >= 0 ? weir_stored_bytes(source->fd, 0, file_bytes) : file_bytes;

@@ -17,8 +17,12 @@ int weir_source_find(struct weir_source **out, struct weir_origin *origin, const
 void weir_source_close(struct weir_source **source);
 
 /* Reads n bytes at offset. Returns 0; -ENODATA if the file ends before; or another -errno. Has the form of
- * weir_byte_source.read and weir_raw_file.read, with the source as user. */
+ * weir_raw_file.read, with the source as user. */
 int weir_source_read(void *source, uint64_t offset, void *buffer, size_t n);
+/* Reads a whole file of at most `most` bytes. *text is followed by a zero byte, and freed by the caller. Returns 0;
+ * -EFBIG with err "it has more than N MiB"; or another negative code with err (without the path). */
+int weir_source_text(struct weir_origin *origin, const char *path, size_t most, char **text, size_t *n,
+                     struct weir_err *err);
 /* Returns the reason why a read failed with this code. Valid until the next read. */
 const char *weir_source_reason(const struct weir_source *source, int code);
 

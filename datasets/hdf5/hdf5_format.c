@@ -7,12 +7,10 @@
 #include "origin/source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- descriptions ---- */
 
@@ -105,40 +103,19 @@ static int locate_all(struct weir_file_result *r, const struct weir_hdf5_describ
     return rc;
 }
 
-/* Like locate_file, for a file of an origin. */
-static int locate_remote(struct weir_file_result *r, const struct weir_hdf5_described *described,
-                         const struct weir_opening *opening)
+static int locate_file(struct weir_file_result *r, const struct weir_hdf5_described *described,
+                       const struct weir_opening *opening)
 {
     const struct weir_dataset_file *file = &r->file.file;
-    const struct weir_file_id id = {file->size_bytes, file->device, file->inode, file->mtime_ns, false};
     struct weir_unfilter_context *unfilter = weir_unfilter_open();
     struct weir_source *source = NULL;
-    int rc = unfilter ? weir_source_open(&source, opening->origin, file->path, &id, &r->err) : weir_no_memory(&r->err);
-    struct weir_raw_file raw = {weir_source_read, source, described->base, file->size_bytes};
+    struct stat st;
+    uint64_t held_bytes = !opening->origin && stat(file->path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+    int rc = unfilter ? weir_file_source(&source, opening->origin, file, &r->err) : weir_no_memory(&r->err);
+    const struct weir_raw_file raw = {weir_source_read, source, described->base, file->size_bytes};
     if (rc == 0)
-        rc = locate_all(r, described, opening->config, &raw, 0, unfilter);
+        rc = locate_all(r, described, opening->config, &raw, held_bytes, unfilter);
     weir_source_close(&source);
-    weir_unfilter_close(&unfilter);
-    return rc;
-}
-
-static int locate_file(struct weir_file_result *r, const struct weir_hdf5_described *described, const char *path,
-                       const struct weir_dataset_config *config)
-{
-    struct weir_unfilter_context *unfilter = weir_unfilter_open();
-    if (!unfilter)
-        return weir_no_memory(&r->err);
-    int fd = open(
-        path,
-        O_RDONLY | O_CLOEXEC |
-            O_NONBLOCK); /* O_NONBLOCK: the path was a regular file when it was described, but may have been replaced */
-    struct stat st = {0};
-    struct weir_raw_file raw = {weir_raw_read, &fd, described->base, r->file.file.size_bytes};
-    uint64_t held_bytes = fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
-    int rc = fd < 0 ? weir_err_set(&r->err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno))
-                    : locate_all(r, described, config, &raw, held_bytes, unfilter);
-    if (fd >= 0)
-        close(fd);
     weir_unfilter_close(&unfilter);
     return rc;
 }
@@ -177,9 +154,7 @@ static int open_hdf5(struct weir_file_result *result, const char *path, struct w
     struct weir_hdf5_described described = {0};
     weir_file_index_close(&result->file); /* the helper identifies the file itself */
     weir_hdf5_helper_describe(helper, path, result, &described);
-    int rc = result->rc < 0    ? result->rc
-             : opening->origin ? locate_remote(result, &described, opening)
-                               : locate_file(result, &described, path, opening->config);
+    int rc = result->rc < 0 ? result->rc : locate_file(result, &described, opening);
     weir_hdf5_described_free(&described);
     return rc;
 }

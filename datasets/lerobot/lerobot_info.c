@@ -43,46 +43,19 @@ bool weir_lerobot_has(const struct weir_lerobot *lerobot, const char *name)
     return rc != -ENOENT && rc != -EACCES; /* S3 refuses access to missing files if it may not list them */
 }
 
-static int open_text(const struct weir_lerobot *lerobot, const char *name, struct weir_source **source, uint64_t *size,
-                     struct weir_err *err)
-{
-    char path[WEIR_PART_PATH_MAX];
-    struct weir_file_id id = {0};
-    struct weir_err why = WEIR_ERR_NONE;
-    *source = NULL;
-    int rc = weir_lerobot_path(lerobot, name, path, err);
-    if (rc < 0)
-        return rc;
-    rc = weir_source_find(source, lerobot->origin, path, &id, &why);
-    *size = id.size_bytes;
-    return rc < 0 ? weir_err_set(err, rc, "%s: cannot be read: %s", name, why.text) : 0;
-}
-
 int weir_lerobot_read(const struct weir_lerobot *lerobot, const char *name, char **text, size_t *n,
                       struct weir_err *err)
 {
-    struct weir_source *source;
+    char path[WEIR_PART_PATH_MAX];
     struct weir_err why = WEIR_ERR_NONE;
-    uint64_t size;
     *text = NULL;
-    int rc = open_text(lerobot, name, &source, &size, err);
+    int rc = weir_lerobot_path(lerobot, name, path, err);
     if (rc < 0)
         return rc;
-    if (size > TEXT_MAX)
-        rc = weir_err_set(&why, -E2BIG, "it has more than %d MiB; write it again", TEXT_MAX >> 20);
-    if (rc == 0 && !(*text = malloc((size_t)size + 1)))
-        rc = weir_no_memory(&why);
-    if (rc == 0 && (rc = weir_source_read(source, 0, *text, (size_t)size)) < 0)
-        weir_err_set(&why, rc, "%s", weir_source_reason(source, rc));
-    weir_source_close(&source);
-    if (rc < 0) {
-        free(*text);
-        *text = NULL;
-        return weir_err_set(err, rc, "%s: cannot be read: %s", name, why.text);
-    }
-    *n = (size_t)size;
-    (*text)[*n] = '\0';
-    return 0;
+    rc = weir_source_text(lerobot->origin, path, TEXT_MAX, text, n, &why);
+    return rc < 0 ? weir_err_set(err, rc, "%s: cannot be read: %s%s", name, why.text,
+                                 rc == -EFBIG ? "; write it again" : "")
+                  : 0;
 }
 
 static int read_line(const char *name, const char *line, size_t length, int number, weir_lerobot_line *use, void *user,
@@ -165,10 +138,15 @@ int weir_lerobot_read_lines(const struct weir_lerobot *lerobot, const char *name
                             struct weir_err *err)
 {
     struct lines lines = {0};
+    struct weir_file_id id = {0};
     struct weir_err why = WEIR_ERR_NONE;
+    char path[WEIR_PART_PATH_MAX];
     const char *line = NULL;
     size_t length = 0;
-    int number = 0, rc = open_text(lerobot, name, &lines.source, &lines.size, err), found = 1;
+    int number = 0, rc = weir_lerobot_path(lerobot, name, path, err), found = 1;
+    if (rc == 0 && (rc = weir_source_find(&lines.source, lerobot->origin, path, &id, &why)) < 0)
+        weir_err_set(err, rc, "%s: cannot be read: %s", name, why.text);
+    lines.size = id.size_bytes;
     while (rc == 0 && (found = next_line(&lines, &line, &length, &why)) > 0) {
         number++;
         if (!is_blank(line, length))

@@ -1,6 +1,7 @@
 #include "base/claims.h"
 #include "base/hash.h"
 #include "base/shortage.h"
+#include "datasets/index.h"
 #include "datasets/packed/packed_file.h"
 
 #include <errno.h>
@@ -146,9 +147,8 @@ int weir_packed_read_record(struct weir_packed_index *file, uint32_t i, struct w
 int weir_packed_open(struct weir_packed_index *file, struct weir_origin *origin, const struct weir_dataset_file *of,
                      struct weir_err *err)
 {
-    const struct weir_file_id id = {of->size_bytes, of->device, of->inode, of->mtime_ns, of->may_be_written};
     *file = (struct weir_packed_index){0};
-    int rc = weir_source_open(&file->source, origin, of->path, &id, err);
+    int rc = weir_file_source(&file->source, origin, of, err);
     if (rc < 0)
         return rc;
     rc = read_header(file, of->size_bytes, err);

@@ -9,7 +9,7 @@ enum { WINDOW = 65536, INTEGERS_MAX = 1 << 27 /* 1 GiB as int64 */ };
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
 struct walk {
-    const struct weir_byte_source *source;
+    const struct weir_raw_file *source;
     struct weir_example *example;
     uint64_t end;                   /* end of the record */
     uint64_t window_at, window_end; /* range of the file that the window contains */
@@ -239,7 +239,7 @@ static int walk_features(struct walk *walk, uint64_t at, uint64_t end)
     return walk_message(walk, at, end, walk_entry);
 }
 
-static struct walk *begin_walk(const struct weir_byte_source *source, uint64_t end)
+static struct walk *begin_walk(const struct weir_raw_file *source, uint64_t end)
 {
     struct walk *walk = malloc(sizeof *walk);
     if (!walk)
@@ -252,7 +252,7 @@ static struct walk *begin_walk(const struct weir_byte_source *source, uint64_t e
     return walk;
 }
 
-int weir_example_walk(struct weir_example *example, const struct weir_byte_source *source, uint64_t begin, uint64_t end,
+int weir_example_walk(struct weir_example *example, const struct weir_raw_file *source, uint64_t begin, uint64_t end,
                       const char **reason)
 {
     struct walk *walk = begin_walk(source, end);
@@ -285,7 +285,7 @@ const struct weir_feature *weir_example_find(const struct weir_example *example,
     return NULL;
 }
 
-int weir_feature_floats(const struct weir_feature *feature, const struct weir_byte_source *source, float *values)
+int weir_feature_floats(const struct weir_feature *feature, const struct weir_raw_file *source, float *values)
 {
     for (size_t i = 0; i < feature->n_ranges; i++) {
         const struct weir_byte_range *range = &feature->ranges[i];
@@ -297,7 +297,7 @@ int weir_feature_floats(const struct weir_feature *feature, const struct weir_by
     return 0;
 }
 
-int weir_feature_integers(const struct weir_feature *feature, const struct weir_byte_source *source, int64_t *values)
+int weir_feature_integers(const struct weir_feature *feature, const struct weir_raw_file *source, int64_t *values)
 {
     uint64_t end = 0, value;
     for (size_t i = 0; i < feature->n_ranges; i++) {

@@ -10,6 +10,7 @@
 #ifndef WEIR_DATASETS_TFRECORD_EXAMPLE_H
 #define WEIR_DATASETS_TFRECORD_EXAMPLE_H
 
+#include "datasets/chunks/chunk_grid.h"
 #include "weir/base.h"
 
 #include <stdbool.h>
@@ -38,23 +39,17 @@ struct weir_example {
     int n;
 };
 
-/* A file to read. read() reads [offset, offset + n) and returns 0 or a negative code. */
-struct weir_byte_source {
-    int (*read)(void *user, uint64_t offset, void *buffer, size_t n);
-    void *user;
-};
-
 /* Returns 0; -EBADMSG with *reason (a static string) if the bytes are another message; -ENOMEM; or an error of reading.
  */
-int weir_example_walk(struct weir_example *example, const struct weir_byte_source *source, uint64_t begin, uint64_t end,
+int weir_example_walk(struct weir_example *example, const struct weir_raw_file *source, uint64_t begin, uint64_t end,
                       const char **reason);
 void weir_example_free(struct weir_example *example);
 const struct weir_feature *weir_example_find(const struct weir_example *example, const char *name);
 
 /* Reads all feature->n values of a FloatList. Returns 0 or a negative code. */
-int weir_feature_floats(const struct weir_feature *feature, const struct weir_byte_source *source, float *values);
+int weir_feature_floats(const struct weir_feature *feature, const struct weir_raw_file *source, float *values);
 /* Like weir_feature_floats, for an Int64List. */
-int weir_feature_integers(const struct weir_feature *feature, const struct weir_byte_source *source, int64_t *values);
+int weir_feature_integers(const struct weir_feature *feature, const struct weir_raw_file *source, int64_t *values);
 
 /* ---- records.c: the records of a TFRecord file. A record consists of a length (8 bytes, little-endian), the length's
  * masked CRC-32C, data, and the data's masked CRC-32C (tensorflow/core/lib/io/record_writer.h). */
@@ -70,14 +65,14 @@ struct weir_records {
 
 /* Locates all records of a file and verifies the checksums of their lengths. Reads only a few bytes of each record.
  * After an error, records contains the records before the error. */
-int weir_records_find(struct weir_records *records, const struct weir_byte_source *source, uint64_t file_bytes,
+int weir_records_find(struct weir_records *records, const struct weir_raw_file *source, uint64_t file_bytes,
                       struct weir_err *err);
 void weir_records_free(struct weir_records *records);
 
 /* weir_record_is_whole reads the data of record i. Returns 1 if the checksum matches, 0 if it does not, or an error of
  * reading. buffer: WEIR_RECORD_BUFFER bytes, overwritten. */
 enum { WEIR_RECORD_BUFFER = 1 << 20 };
-int weir_record_is_whole(const struct weir_records *records, int i, const struct weir_byte_source *source,
+int weir_record_is_whole(const struct weir_records *records, int i, const struct weir_raw_file *source,
                          uint8_t *buffer);
 
 #endif

@@ -1,16 +1,12 @@
 #include "datasets/tfrecord/features.h"
-#include "base/files.h"
 #include "base/shortage.h"
 #include "datasets/json_object.h"
 #include "origin/source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
@@ -139,72 +135,27 @@ int weir_stated_parse(struct weir_stated_features *stated, const char *text, siz
     return rc;
 }
 
-static int read_open(struct weir_stated_features *stated, int fd, struct weir_err *err)
-{
-    struct stat st;
-    int rc = fstat(fd, &st) == 0 ? 0 : -errno;
-    if (rc == 0 && (!S_ISREG(st.st_mode) || st.st_size > BYTES_MAX))
-        return weir_err_set(err, -EBADMSG, FEATURES_JSON " beside it is not a file of at most 4 MiB; move it away");
-    size_t n = rc == 0 ? (size_t)st.st_size : 0;
-    char *text = malloc(n + 1);
-    if (rc == 0)
-        rc = text ? weir_read_at(fd, 0, text, n) : -ENOMEM;
-    if (rc == 0)
-        rc = weir_stated_parse(stated, text, n, err);
-    else
-        weir_err_set(err, rc, FEATURES_JSON " beside it cannot be read: %s; %s", strerror(-rc), weir_open_advice(rc));
-    free(text);
-    return rc;
-}
-
-/* Reads the features.json of an origin. */
-static int read_from(struct weir_stated_features *stated, struct weir_origin *origin, const char *path,
-                     struct weir_err *err)
-{
-    struct weir_source *source = NULL;
-    struct weir_file_id id;
-    struct weir_err why = WEIR_ERR_NONE;
-    int rc = origin->ops->identify(origin, path, &id, &why);
-    if (rc == -ENOENT)
-        return 0;
-    if (rc == 0 && id.size_bytes > BYTES_MAX)
-        rc = weir_err_set(&why, -EBADMSG, "it exceeds 4 MiB");
-    rc = rc < 0 ? rc : weir_source_open(&source, origin, path, &id, &why);
-    char *text = rc == 0 ? malloc((size_t)id.size_bytes + 1) : NULL;
-    if (rc == 0)
-        rc = text ? weir_source_read(source, 0, text, (size_t)id.size_bytes) : weir_no_memory(&why);
-    if (rc < 0)
-        weir_err_set(err, rc, FEATURES_JSON " beside it cannot be read: %s",
-                     *why.text ? why.text : weir_source_reason(source, rc));
-    else
-        rc = weir_stated_parse(stated, text, (size_t)id.size_bytes, err);
-    free(text);
-    weir_source_close(&source);
-    return rc;
-}
-
 int weir_stated_read(struct weir_stated_features *stated, struct weir_origin *origin, const char *beside,
                      struct weir_err *err)
 {
     const char *slash = strrchr(beside, '/');
-    char *path;
+    char *path, *text;
+    size_t n;
+    struct weir_err why = WEIR_ERR_NONE;
     *stated = (struct weir_stated_features){0};
     if (asprintf(&path, "%.*s" FEATURES_JSON, slash ? (int)(slash - beside + 1) : 0, beside) < 0)
         return weir_no_memory(err);
-    if (origin) {
-        int rc_origin = read_from(stated, origin, path, err);
-        free(path);
-        return rc_origin;
-    }
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = fd < 0 && errno != ENOENT ? -errno : 0;
+    int rc = weir_source_text(origin, path, BYTES_MAX, &text, &n, &why);
     free(path);
     if (rc < 0)
-        return weir_err_set(err, rc, FEATURES_JSON " beside it cannot be opened: %s; %s", strerror(-rc),
-                            weir_open_advice(rc));
-    if (fd < 0)
-        return 0;
-    rc = read_open(stated, fd, err);
-    close(fd);
+        return rc == -ENOENT ? 0
+                             : weir_err_set(err, rc, FEATURES_JSON " beside it cannot be read: %s%s%s", why.text,
+                                            strstr(why.text, "; ") ? "" : "; ",
+                                            strstr(why.text, "; ")           ? ""
+                                            : rc == -EBADMSG || rc == -EFBIG ? "move it away"
+                                                                             : weir_open_advice(rc));
+    rc = weir_stated_parse(stated, text, n, err);
+    free(text);
     return rc;
 }
 

@@ -45,7 +45,7 @@ const struct weir_stated_feature *weir_stated_find(const struct weir_stated_feat
 struct weir_rlds_store {
     struct weir_store store;
     struct weir_example example;
-    const struct weir_byte_source *source;
+    const struct weir_raw_file *source;
     const struct weir_stated_features *stated;
     uint64_t steps; /* number of steps, from weir_rlds_steps */
 };

@@ -25,7 +25,7 @@ static int no_record(int number, uint64_t at, const char *what, struct weir_err 
                         number, (unsigned long long)at, what);
 }
 
-int weir_records_find(struct weir_records *records, const struct weir_byte_source *source, uint64_t file_bytes,
+int weir_records_find(struct weir_records *records, const struct weir_raw_file *source, uint64_t file_bytes,
                       struct weir_err *err)
 {
     enum { HEADER = WEIR_RECORD_HEADER, FOOTER = WEIR_RECORD_FOOTER };
@@ -61,8 +61,7 @@ void weir_records_free(struct weir_records *records)
     *records = (struct weir_records){0};
 }
 
-int weir_record_is_whole(const struct weir_records *records, int i, const struct weir_byte_source *source,
-                         uint8_t *buffer)
+int weir_record_is_whole(const struct weir_records *records, int i, const struct weir_raw_file *source, uint8_t *buffer)
 {
     uint64_t at = records->at[i], left = records->bytes[i];
     uint32_t crc = 0;

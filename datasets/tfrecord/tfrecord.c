@@ -18,7 +18,7 @@
 /* State for reading the records of one file. */
 struct reading {
     struct weir_records records;
-    struct weir_byte_source source;
+    struct weir_raw_file source;
     struct weir_stated_features stated;
 };
 
@@ -48,13 +48,6 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     return rc;
 }
 
-static int open_file(struct weir_source **source, struct weir_origin *origin, const struct weir_dataset_file *of,
-                     struct weir_err *err)
-{
-    const struct weir_file_id id = {of->size_bytes, of->device, of->inode, of->mtime_ns, of->may_be_written};
-    return weir_source_open(source, origin, of->path, &id, err);
-}
-
 /* tensorflow_datasets stores a dataset in a folder named after its version:
  * kuka/0.1.0/kuka-train.tfrecord-00000-of-00001. Versions of one dataset contain the same episodes. Different datasets
  * may be loaded together. */
@@ -79,10 +72,10 @@ static int set_traits(char **traits, const char *path, struct weir_err *err)
 static int open_tfrecord(struct weir_file_result *result, const char *path, struct weir_opening *opening)
 {
     struct weir_source *source;
-    int rc = open_file(&source, opening->origin, &result->file.file, &result->err);
+    int rc = weir_file_source(&source, opening->origin, &result->file.file, &result->err);
     if (rc < 0)
         return rc;
-    struct reading reading = {.source = {weir_source_read, source}};
+    struct reading reading = {.source = {weir_source_read, source, 0, result->file.file.size_bytes}};
     rc = weir_records_find(&reading.records, &reading.source, result->file.file.size_bytes, &result->err);
     if (rc == 0 && reading.records.n == 0)
         rc = weir_err_set(
@@ -102,7 +95,7 @@ static int open_tfrecord(struct weir_file_result *result, const char *path, stru
 
 /* ---- checksums of data ---- */
 
-static int check_records(const struct weir_records *records, const struct weir_byte_source *source, uint8_t *buffer,
+static int check_records(const struct weir_records *records, const struct weir_raw_file *source, uint8_t *buffer,
                          weir_damaged_fn *damaged, void *user, struct weir_err *err)
 {
     int rc = 0;
@@ -127,8 +120,8 @@ static int check(struct weir_origin *origin, const struct weir_dataset_file *fil
     struct weir_source *opened = NULL;
     struct weir_records records = {0};
     uint8_t *buffer = malloc(WEIR_RECORD_BUFFER);
-    int rc = buffer ? open_file(&opened, origin, file, err) : weir_no_memory(err);
-    struct weir_byte_source source = {weir_source_read, opened};
+    int rc = buffer ? weir_file_source(&opened, origin, file, err) : weir_no_memory(err);
+    const struct weir_raw_file source = {weir_source_read, opened, 0, file->size_bytes};
     if (rc == 0)
         rc = weir_records_find(&records, &source, file->size_bytes, err);
     if (rc == 0)

@@ -124,7 +124,7 @@ static int find_complete(struct writer *w, int *complete, struct weir_err *err)
 {
     struct stat st;
     struct weir_records records = {0};
-    struct weir_byte_source source = {weir_raw_read, &w->fd};
+    const struct weir_raw_file source = {.read = weir_raw_read, .user = &w->fd};
     struct weir_err cut = WEIR_ERR_NONE;
     if (fstat(w->fd, &st) != 0)
         return weir_err_set(err, -errno, "%s: %s", w->path, strerror(errno));

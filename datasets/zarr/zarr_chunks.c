@@ -168,7 +168,7 @@ static int find_members(struct weir_zarr_files *files, const char *array, const 
         chunks[i] = (struct weir_chunk){.offset = WEIR_CHUNK_NONE};
         if (!member)
             continue;
-        if (files->source)
+        if (files->origin)
             announce_headers(files, array, folder, i);
         rc = weir_zip_data(&files->raw, member, &at, err);
         if (rc == 0)
@@ -246,7 +246,7 @@ void weir_zarr_announce(struct weir_zarr_files *files, uint32_t first_part, cons
     int count = 0;
     if (weir_zarr_is_folder(files) && files->origin)
         weir_zarr_remote_ahead(files, first_part, chunks, i, n);
-    if (!files->source || i % HEADERS_MAX != 0)
+    if (!files->source || !files->origin || i % HEADERS_MAX != 0)
         return;
     for (; i < n && count < HEADERS_MAX; i++)
         if (chunks[i].offset != WEIR_CHUNK_NONE)

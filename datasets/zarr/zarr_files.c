@@ -49,7 +49,15 @@ static int open_folder(struct weir_zarr_files *files, struct weir_err *err)
     return rc == 0 ? look_at_group(files, err) : rc;
 }
 
-/* Opens an archive on a server. */
+static int check_archive(struct weir_zarr_files *files, struct weir_err *err)
+{
+    return weir_zarr_has(files, ".zgroup")
+               ? 0
+               : weir_err_set(err, -EBADMSG,
+                              "has no .zgroup at its top, so it is not a group of Zarr v2; does it contain a folder "
+                              "that contains the store?");
+}
+
 static int open_archive(struct weir_zarr_files *files, struct weir_err *err)
 {
     struct weir_file_id id;
@@ -60,16 +68,7 @@ static int open_archive(struct weir_zarr_files *files, struct weir_err *err)
     rc = weir_zip_open(&files->zip, &files->raw, err);
     if (rc < 0 && rc != -EBADMSG && rc != -ENOTSUP && rc != -ENOMEM)
         weir_err_set(err, rc, "%s", weir_source_reason(files->source, rc));
-    return rc;
-}
-
-static int check_archive(struct weir_zarr_files *files, struct weir_err *err)
-{
-    return weir_zarr_has(files, ".zgroup")
-               ? 0
-               : weir_err_set(err, -EBADMSG,
-                              "has no .zgroup at its top, so it is not a group of Zarr v2; does it contain a folder "
-                              "that contains the store?");
+    return rc < 0 ? rc : check_archive(files, err);
 }
 
 const char *weir_zarr_mark(const char *name)
@@ -78,33 +77,15 @@ const char *weir_zarr_mark(const char *name)
     return dot && strcasecmp(dot, ".zip") == 0 ? NULL : ".zgroup";
 }
 
-static int open_remote(struct weir_zarr_files *files, struct weir_err *err)
-{
-    const char *mark = weir_zarr_mark(files->path);
-    int rc = mark ? open_folder(files, err) : open_archive(files, err);
-    rc = rc == 0 && !mark ? check_archive(files, err) : rc;
-    if (rc < 0)
-        weir_zarr_files_close(files);
-    return rc;
-}
-
 int weir_zarr_files_open(struct weir_zarr_files *files, struct weir_origin *origin, const char *path,
                          struct weir_err *err)
 {
     struct stat st;
-    *files = (struct weir_zarr_files){
-        .path = path, .origin = origin, .fd = origin ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    if (origin)
-        return open_remote(files, err);
-    if (files->fd < 0 || fstat(files->fd, &st) != 0) {
-        int rc = -errno;
-        weir_zarr_files_close(files);
-        return weir_err_set(err, rc, "%s; %s", strerror(-rc), weir_open_advice(rc));
-    }
-    files->raw = (struct weir_raw_file){weir_raw_read, &files->fd, 0, (uint64_t)st.st_size};
-    int rc = S_ISDIR(st.st_mode) ? open_folder(files, err) : weir_zip_open(&files->zip, &files->raw, err);
-    if (rc == 0 && !weir_zarr_is_folder(files))
-        rc = check_archive(files, err);
+    *files = (struct weir_zarr_files){.path = path, .origin = origin, .fd = -1};
+    bool is_folder = origin ? weir_zarr_mark(path) != NULL : stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (is_folder && !origin && (files->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        return weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
+    int rc = is_folder ? open_folder(files, err) : open_archive(files, err);
     if (rc < 0)
         weir_zarr_files_close(files);
     return rc;
@@ -201,12 +182,17 @@ int weir_zarr_read(struct weir_zarr_files *files, const char *key, size_t most, 
 /* ---- groups ---- */
 
 struct names {
+    const char *group;
+    struct weir_err *err;
     char (*text)[64];
     int n;
 };
 
-static int add_name(struct names *names, const char *group, const char *name, size_t length, struct weir_err *err)
+static int add_name(void *user, const char *name, size_t length)
 {
+    struct names *names = user;
+    const char *group = names->group;
+    struct weir_err *err = names->err;
     if (length > 63)
         return weir_err_set(err, -ENAMETOOLONG, "%s/%.*s: the name has over 63 bytes; rename it", group,
                             (int)(length < 128 ? length : 128), name);
@@ -219,8 +205,10 @@ static int add_name(struct names *names, const char *group, const char *name, si
     return 0;
 }
 
-static int list_folder(struct weir_zarr_files *files, const char *group, struct names *names, struct weir_err *err)
+static int list_folder(struct weir_zarr_files *files, struct names *names)
 {
+    const char *group = names->group;
+    struct weir_err *err = names->err;
     int fd = openat(files->fd, group, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     if (!folder) {
@@ -234,7 +222,7 @@ static int list_folder(struct weir_zarr_files *files, const char *group, struct 
         char key[KEY_MAX];
         snprintf(key, sizeof key, "%s/%s/.zarray", group, entry->d_name);
         if (entry->d_name[0] != '.' && weir_zarr_has(files, key))
-            rc = add_name(names, group, entry->d_name, strlen(entry->d_name), err);
+            rc = add_name(names, entry->d_name, strlen(entry->d_name));
     }
     if (rc == 0 && errno)
         rc = weir_err_set(err, -errno, "%s: %s", group, strerror(errno));
@@ -242,10 +230,10 @@ static int list_folder(struct weir_zarr_files *files, const char *group, struct 
     return rc;
 }
 
-static int list_zip(const struct weir_zip *zip, const char *group, struct names *names, struct weir_err *err)
+static int list_zip(const struct weir_zip *zip, struct names *names)
 {
     char prefix[KEY_MAX];
-    size_t n = (size_t)snprintf(prefix, sizeof prefix, "%s/", group);
+    size_t n = (size_t)snprintf(prefix, sizeof prefix, "%s/", names->group);
     int rc = 0;
     for (uint32_t i = weir_zip_lower_bound(zip, prefix); i < zip->n && rc == 0; i++) {
         const char *name = zip->members[i].name;
@@ -253,30 +241,17 @@ static int list_zip(const struct weir_zip *zip, const char *group, struct names 
             break;
         size_t length = strcspn(name + n, "/");
         if (length > 0 && name[n] != '.' && strcmp(name + n + length, "/.zarray") == 0)
-            rc = add_name(names, group, name + n, length, err);
+            rc = add_name(names, name + n, length);
     }
     return rc;
 }
 
-struct remote_names {
-    struct names *names;
-    const char *group;
-    struct weir_err *err;
-};
-
-static int add_remote(void *user, const char *name, size_t length)
-{
-    const struct remote_names *remote = user;
-    return add_name(remote->names, remote->group, name, length, remote->err);
-}
-
 int weir_zarr_list(struct weir_zarr_files *files, const char *group, char (**text)[64], int *n, struct weir_err *err)
 {
-    struct names names = {0};
-    struct remote_names remote = {&names, group, err};
-    int rc = !weir_zarr_is_folder(files) ? list_zip(&files->zip, group, &names, err)
-             : files->origin             ? weir_zarr_remote_names(files, group, add_remote, &remote)
-                                         : list_folder(files, group, &names, err);
+    struct names names = {.group = group, .err = err};
+    int rc = !weir_zarr_is_folder(files) ? list_zip(&files->zip, &names)
+             : files->origin             ? weir_zarr_remote_names(files, group, add_name, &names)
+                                         : list_folder(files, &names);
     *text = NULL;
     *n = 0;
     if (rc == 0 && names.n > 0)

@@ -49,11 +49,11 @@ struct weir_zarr_value;
 struct weir_zarr_files {
     const char *path;           /* path of the store; lent */
     struct weir_origin *origin; /* NULL = this machine */
-    int fd;                     /* descriptor of the folder or of the archive; -1 on a server */
+    int fd;                     /* descriptor of the folder; -1 = an archive, or on a server */
     struct weir_parts *parts;   /* parts of a folder, which the caller can take over; NULL for an archive */
     struct weir_zip zip;
     struct weir_raw_file raw;
-    struct weir_source *source;          /* the archive on a server */
+    struct weir_source *source;          /* the archive; NULL for a folder */
     uint32_t headers_first, headers_end; /* chunks of an array whose members' headers were announced */
     /* Of a folder on a server: */
     struct weir_path_list keys;     /* sorted */

@@ -3,6 +3,7 @@
 #include "base/shortage.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "datasets/index.h"
 #include "datasets/zarr/zarr_files_priv.h"
 #include "origin/remote.h"
 #include "origin/source.h"
@@ -29,8 +30,8 @@ struct weir_zarr_value {
 
 static bool is_listed(const struct weir_zarr_files *files, const char *key)
 {
-    return files->keys.n > 0 && bsearch(&key, files->keys.paths, (size_t)files->keys.n, sizeof *files->keys.paths,
-                                        weir_compare_text_pointer) != NULL;
+    int i = weir_path_list_lower_bound(&files->keys, key);
+    return i < files->keys.n && strcmp(files->keys.paths[i], key) == 0;
 }
 
 _Static_assert(offsetof(struct weir_zarr_value, key) == 0, "for weir_compare_text_pointer");
@@ -183,8 +184,7 @@ int weir_zarr_remote_open(struct weir_zarr_files *files, struct weir_err *err)
     int rc = weir_remote_list(files->origin, files->path, &search, err);
     if (rc < 0)
         return rc == -ENOMEM && !*err->text ? weir_no_memory(err) : rc;
-    if (files->keys.n > 1)
-        qsort(files->keys.paths, (size_t)files->keys.n, sizeof *files->keys.paths, weir_compare_text_pointer);
+    weir_path_list_sort_bytes(&files->keys);
     return read_metadata_ahead(files, err);
 }
 
@@ -234,27 +234,13 @@ int weir_zarr_remote_read(struct weir_zarr_files *files, const char *key, size_t
     return rc < 0 ? weir_err_set(err, rc, "%s: %s", key, why.text) : 0;
 }
 
-/* Returns the number of the first key that is not less than `text`. */
-static int lower_bound(const struct weir_zarr_files *files, const char *text)
-{
-    int low = 0, high = files->keys.n;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (strcmp(files->keys.paths[middle], text) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 int weir_zarr_remote_names(struct weir_zarr_files *files, const char *group,
                            int (*add)(void *user, const char *name, size_t length), void *user)
 {
     char prefix[KEY_MAX], key[2 * KEY_MAX];
     size_t n = (size_t)snprintf(prefix, sizeof prefix, "%s/", group);
     int rc = 0;
-    for (int i = lower_bound(files, prefix); i < files->keys.n && rc == 0;) {
+    for (int i = weir_path_list_lower_bound(&files->keys, prefix); i < files->keys.n && rc == 0;) {
         const char *name = files->keys.paths[i] + n;
         if (strncmp(files->keys.paths[i], prefix, n) != 0)
             break;
@@ -263,7 +249,7 @@ int weir_zarr_remote_names(struct weir_zarr_files *files, const char *group,
         if (*name != '.' && name[length] == '/' && weir_zarr_remote_has(files, key))
             rc = add(user, name, length);
         snprintf(key, sizeof key, "%s%.*s%c", prefix, (int)length, name, '/' + 1); /* after all keys of this folder */
-        i = name[length] == '/' ? lower_bound(files, key) : i + 1;
+        i = name[length] == '/' ? weir_path_list_lower_bound(&files->keys, key) : i + 1;
     }
     return rc;
 }

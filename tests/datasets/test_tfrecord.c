@@ -180,7 +180,7 @@ Test(tfrecord, holes_are_not_walked)
 {
     static const uint64_t bytes = 5000000000;
     struct holes holes = {0};
-    struct weir_byte_source source = {read_holes, &holes};
+    struct weir_raw_file source = {.read = read_holes, .user = &holes};
     struct weir_example example;
     const char *reason = NULL;
     cr_assert_eq(weir_example_walk(&example, &source, 0, bytes, &reason), -EBADMSG);

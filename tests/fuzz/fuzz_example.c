@@ -2,7 +2,7 @@
 #include "datasets/tfrecord/example.h"
 #include "tests/fuzz/fuzz_bytes.h"
 
-static void read_values(const struct weir_feature *feature, const struct weir_byte_source *source)
+static void read_values(const struct weir_feature *feature, const struct weir_raw_file *source)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < feature->n_ranges; i++) {
@@ -22,7 +22,7 @@ static void read_values(const struct weir_feature *feature, const struct weir_by
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_bytes bytes = {data, size};
-    struct weir_byte_source source = {fuzz_read_inside, &bytes};
+    struct weir_raw_file source = {.read = fuzz_read_inside, .user = &bytes};
     struct weir_example example;
     const char *reason = NULL;
     int rc = weir_example_walk(&example, &source, 0, size, &reason);

@@ -34,7 +34,7 @@ static void check_episode(const struct weir_episode *e, uint64_t file_bytes)
     require(e->steps > 0 && e->qpos && e->actions);
 }
 
-static void open_record(const struct weir_records *records, int i, const struct weir_byte_source *source,
+static void open_record(const struct weir_records *records, int i, const struct weir_raw_file *source,
                         const struct weir_stated_features *stated, uint64_t file_bytes)
 {
     struct weir_rlds_store store = {.store = {&weir_store_rlds, false}, .source = source, .stated = stated};
@@ -58,7 +58,7 @@ static void open_file(const uint8_t *file, size_t n, const struct weir_stated_fe
 {
     static uint8_t buffer[WEIR_RECORD_BUFFER];
     struct fuzz_bytes bytes = {file, n};
-    struct weir_byte_source source = {fuzz_read, &bytes};
+    struct weir_raw_file source = {.read = fuzz_read, .user = &bytes};
     struct weir_records records = {0};
     struct weir_err err = WEIR_ERR_NONE;
     int rc = weir_records_find(&records, &source, n, &err);
