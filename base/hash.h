@@ -17,4 +17,7 @@ uint32_t weir_crc32c_masked(const void *bytes, size_t n);
 /* Returns the masked form of a completed checksum. */
 uint32_t weir_crc32c_mask(uint32_t crc);
 
+/* Returns the checksum that HDF5 uses for metadata: Bob Jenkins' lookup3, hashlittle with initial value 0. */
+uint32_t weir_lookup3(const uint8_t *bytes, size_t n);
+
 #endif

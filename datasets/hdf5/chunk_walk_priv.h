@@ -83,9 +83,7 @@ int weir_layout_message_read(const struct weir_raw_file *file, uint64_t object_a
                              const struct weir_chunk_grid *grid, struct weir_layout_message *message,
                              const char **reason);
 
-/* Returns the checksum that HDF5 uses for metadata: Bob Jenkins' lookup3, hashlittle with initial value 0. */
-uint32_t weir_lookup3(const uint8_t *bytes, size_t n);
-/* Returns true if the last 4 of the n bytes are the checksum of the preceding bytes. */
+/* Returns true if the last 4 of the n bytes are the checksum (weir_lookup3) of the preceding bytes. */
 bool weir_checksum_holds(const uint8_t *bytes, size_t n);
 
 #endif

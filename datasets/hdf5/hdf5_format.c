@@ -1,6 +1,5 @@
 /* HDF5 as a file format. */
 #include "base/shortage.h"
-#include "datasets/episode_bytes.h"
 #include "datasets/format_ops.h"
 #include "datasets/hdf5/hdf5_helper.h"
 #include "datasets/hdf5/hdf5_open.h"
@@ -12,52 +11,6 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-/* ---- descriptions ---- */
-
-/* Returns true if the byte is 0 or 1, because it is undefined to read any other byte as a bool. */
-static bool is_bool(const bool *value)
-{
-    unsigned char byte;
-    memcpy(&byte, value, 1);
-    return byte <= 1;
-}
-
-static bool bools_fit(const struct weir_h5_description *d)
-{
-    return is_bool(&d->other_file) && is_bool(&d->plain_sizes) && is_bool(&d->written) && is_bool(&d->filters_kept) &&
-           is_bool(&d->fill_is_zero) && is_bool(&d->fill_is_known) && is_bool(&d->has_probe) &&
-           is_bool(&d->shape.is_big_endian) && is_bool(&d->shape.is_signed) && is_bool(&d->grid.filtered);
-}
-
-/* Shapes that do not form blocks are left to the library. Blocks must have the row size of the map and at least as many
- * rows as it has frames. */
-static bool grid_fits(const struct weir_frame_map *map, const struct weir_h5_description *d)
-{
-    enum { REF_BYTES = 16 };
-    struct weir_blocks blocks = {.grid = d->grid};
-    if (d->layout != WEIR_H5_CHUNKED || !weir_blocks_init(&blocks))
-        return true;
-    uint64_t row_bytes = map->rows == WEIR_ROWS_VLEN ? REF_BYTES : map->row_bytes;
-    return blocks.row_bytes == row_bytes && d->grid.dims[0] >= (uint64_t)map->frames;
-}
-
-static bool description_fits(const struct weir_frame_map *map, const struct weir_h5_description *d)
-{
-    return map->storage == WEIR_STORED_CONTIGUOUS && (unsigned)d->layout <= WEIR_H5_EXTERNAL && bools_fit(d) &&
-           d->shape.rank >= 0 && d->shape.rank <= WEIR_GRID_RANK_MAX && d->grid.rank >= 0 &&
-           d->grid.rank <= WEIR_GRID_RANK_MAX && d->filters.n >= 0 && d->filters.n <= WEIR_FILTERS_MAX &&
-           grid_fits(map, d);
-}
-
-bool weir_hdf5_described_is_sane(const struct weir_episode *episode, const struct weir_h5_description *cameras)
-{
-    /* An episode without any requested camera has no map; dataset.c reports this. */
-    bool sane = weir_index_shapes_fit(episode);
-    for (int i = 0; i < episode->n_maps && sane; i++)
-        sane = description_fits(&episode->maps[i], &cameras[i]);
-    return sane;
-}
-
 void weir_hdf5_described_free(struct weir_hdf5_described *described)
 {
     for (int i = 0; i < described->n && described->cameras; i++)
@@ -65,8 +18,6 @@ void weir_hdf5_described_free(struct weir_hdf5_described *described)
     free(described->cameras);
     *described = (struct weir_hdf5_described){0};
 }
-
-/* ---- opening ---- */
 
 static int locate_episode(struct weir_episode *episode, const struct weir_h5_description *descriptions,
                           const struct weir_raw_file *raw, uint64_t held_bytes, struct weir_unfilter_context *unfilter,

@@ -49,4 +49,8 @@ int weir_hdf5_helper_list(struct weir_hdf5_helper *helper, const struct weir_dat
 /* Main loop of the helper process: serves requests from fd until the loader closes it. */
 void weir_hdf5_helper_serve(int fd);
 
+/* Returns true if an episode and its n_maps descriptions are plausible. They come from the helper process, so they may
+ * be any bytes. */
+bool weir_hdf5_described_is_sane(const struct weir_episode *episode, const struct weir_h5_description *cameras);
+
 #endif

@@ -19,9 +19,6 @@ struct weir_hdf5_described {
 void weir_hdf5_describe(struct weir_file_result *result, struct weir_hdf5_described *described, const char *path,
                         const struct weir_dataset_file *supplied, const struct weir_dataset_config *config);
 void weir_hdf5_described_free(struct weir_hdf5_described *described);
-/* Returns true if an episode and its n_maps descriptions are plausible. They come from the helper process, so they may
- * be any bytes. */
-bool weir_hdf5_described_is_sane(const struct weir_episode *episode, const struct weir_h5_description *cameras);
 
 /* The second step, for one camera. held_bytes: bytes that the file occupies on the storage, without holes; 0 = unknown.
  */

@@ -1,4 +1,5 @@
 /* Arithmetic that chunk indexes use: grid sizes and checksums. */
+#include "base/hash.h"
 #include "datasets/chunks/chunk_grid.h"
 #include "datasets/hdf5/chunk_walk_priv.h"
 

@@ -1,4 +1,5 @@
 /* Our walk over HDF5's chunk indexes, compared with the library's answers for every kind of index. */
+#include "base/hash.h"
 #include "datasets/hdf5/chunk_walk_priv.h"
 #include "tests/fixtures/loader_fixture.h"
 

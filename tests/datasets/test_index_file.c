@@ -1,6 +1,6 @@
 /* The index stored in a file: it is used if it still matches, rewritten if it does not, and always validated. */
 #include "base/hash.h"
-#include "datasets/hdf5/hdf5_open.h"
+#include "datasets/hdf5/hdf5_helper.h"
 #include "datasets/index.h"
 #include "pipeline/samples/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
