@@ -9,6 +9,7 @@
 enum weir_subject {
     WEIR_SUBJECT_LOADER, /* Weir's: options such as --num-workers */
     WEIR_SUBJECT_JOB,    /* a PyTorch DataLoader, timed inside or seen from outside: settings such as num_workers= */
+    WEIR_SUBJECT_RANK,   /* the slow one of several */
     WEIR_SUBJECTS
 };
 
@@ -53,6 +54,8 @@ enum weir_cause {
     WEIR_CAUSE_NEIGHBOURS,
     WEIR_CAUSE_TOO_MANY_THREADS,
     WEIR_CAUSE_MEMORY_BANDWIDTH,
+    WEIR_CAUSE_FEWER_CORES, /* than the other ranks have */
+    WEIR_CAUSE_MORE_DATA,   /* a rank's data needs more work than that of the others */
     /* ---- on the way to the GPU */
     WEIR_CAUSE_BUS,
     WEIR_CAUSE_GPU_DECODER,

@@ -190,52 +190,6 @@ bool weir_rank_missing_text(const struct weir_rank *rank, char *text, size_t siz
     return false;
 }
 
-static void say_cause(FILE *out, const struct weir_rank_verdict *verdict)
-{
-    const struct weir_rank_record *record = verdict->slow->record;
-    switch (verdict->cause) {
-    case WEIR_RANK_CAUSE_THROTTLED:
-        fprintf(out, "its host: the CPU quota (%.1f cores) stops it %.0f %% of its working time", record->quota_cores,
-                100 * record->throttled);
-        break;
-    case WEIR_RANK_CAUSE_NEIGHBOUR:
-        fprintf(out, "its host: it waits for a core %.0f %% of its working time", 100 * record->core_wait);
-        if (record->others_cores >= 0)
-            fprintf(out, "; other processes use %.1f of %.0f core%s", record->others_cores, record->machine_cores,
-                    record->machine_cores > 1 ? "s" : "");
-        break;
-    case WEIR_RANK_CAUSE_CORES:
-        fprintf(out, "its host: %.0f core%s, the other ranks have %.0f", record->cores, record->cores > 1 ? "s" : "",
-                verdict->others_cores);
-        break;
-    case WEIR_RANK_CAUSE_STORAGE:
-        fputs("its host: slow storage", out);
-        break;
-    case WEIR_RANK_CAUSE_DATA:
-        fputs("data", out);
-        break;
-    case WEIR_RANK_CAUSE_STEP:
-        fputs("its step", out);
-        break;
-    case WEIR_RANK_CAUSE_NONE:
-    case WEIR_RANK_CAUSES:
-        break;
-    }
-}
-
-static void say_evidence(FILE *out, const struct weir_rank_verdict *verdict)
-{
-    char a[24], b[24];
-    const struct weir_rank_record *record = verdict->slow->record;
-    if (verdict->stage)
-        fprintf(out, "; %s takes %s per step, the others' median is %s", verdict->stage->name, ms(a, verdict->stage->s),
-                ms(b, verdict->others_stage_s));
-    if (verdict->cause != WEIR_RANK_CAUSE_STEP && record->slow_file[0])
-        fprintf(out, "; most waits are for %s", record->slow_file);
-    if (verdict->cause != WEIR_RANK_CAUSE_STEP && record->slow_worker[0])
-        fprintf(out, "; most waits are for worker %s", record->slow_worker);
-}
-
 static void say_slow(FILE *out, const struct weir_rank_verdict *verdict)
 {
     char a[24], b[24];
@@ -249,10 +203,7 @@ static void say_slow(FILE *out, const struct weir_rank_verdict *verdict)
             ms(b, verdict->others_data_s));
     if (verdict->own_s >= 0 && verdict->others_own_s >= 0)
         fprintf(out, "; its own work takes %s, the others' %s", ms(a, verdict->own_s), ms(b, verdict->others_own_s));
-    fputs("\n  cause: ", out);
-    say_cause(out, verdict);
-    say_evidence(out, verdict);
-    putc('\n', out);
+    fprintf(out, "\n  cause: %s\n", verdict->cause.text);
 }
 
 static void say_verdict(FILE *out, const struct weir_rank_verdict *verdict)
@@ -376,14 +327,14 @@ static void verdict_json(struct weir_json *json, const struct weir_rank_verdict 
     else
         weir_json_null(json, "rank");
     weir_json_text(json, "host", verdict->slow ? verdict->slow->host : NULL);
-    weir_json_text(json, "cause", verdict->slow ? weir_rank_cause_name(verdict->cause) : NULL);
+    weir_json_text(json, "cause", verdict->slow ? weir_cause_name(WEIR_SUBJECT_RANK, verdict->cause.cause) : NULL);
     weir_json_bool(json, "synchronous", verdict->synchronous);
     weir_json_bool(json, "blind", verdict->blind);
     weir_json_double(json, "step_s", verdict->step_s);
     weir_json_double(json, "step_skew", verdict->step_skew);
     weir_json_double(json, "excess_s", verdict->excess_s);
     weir_json_double(json, "data_wait_fraction", verdict->data_wait);
-    weir_json_text(json, "stage", verdict->stage ? verdict->stage->name : NULL);
+    weir_json_text(json, "stage", verdict->cause.who[0] ? verdict->cause.who : NULL);
     weir_json_end(json, '}');
 }
 

@@ -1,6 +1,6 @@
 #include "analyze/ranks/rank_verdict.h"
-#include "analyze/verdict/verdict.h"
 #include "base/numbers.h"
+#include "prof/report/report_fields.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,129 +17,87 @@ void weir_rank_history_add(struct weir_rank_history *history, int slow, double d
     history->data_wait[history->n++] = data_wait;
 }
 
-const char *weir_rank_cause_name(enum weir_rank_cause cause)
-{
-    static const char *const names[WEIR_RANK_CAUSES] = {"none",      "data",  "step",   "throttled",
-                                                        "neighbour", "cores", "storage"};
-    return names[cause];
-}
-
 /* ---- one figure of all ranks ---- */
 
-typedef double figure_fn(const struct weir_rank_record *record);
-
-static double step_of(const struct weir_rank_record *record)
-{
-    return record->step_s;
-}
-
-static double data_of(const struct weir_rank_record *record)
-{
-    return record->data_s;
-}
-
-static double own_of(const struct weir_rank_record *record)
-{
-    return record->own_s;
-}
-
-/* The time in which a rank does not wait for the others. */
-static double busy_of(const struct weir_rank_record *record)
-{
-    return record->data_s + fmax(record->own_s, 0);
-}
-
-static double spinning_of(const struct weir_rank_record *record)
-{
-    double outside_s = record->step_s - record->data_s;
-    return outside_s > 0 ? fmax(record->own_s, 0) / outside_s : 1;
-}
-
-static double wait_of(const struct weir_rank_record *record)
-{
-    return record->data_s / record->step_s;
-}
-
-static double cores_of(const struct weir_rank_record *record)
-{
-    return record->cores;
-}
-
-static double core_wait_of(const struct weir_rank_record *record)
-{
-    return fmax(record->core_wait, 0);
-}
-
-static double loop_core_wait_of(const struct weir_rank_record *record)
-{
-    return fmax(record->core_wait_s, 0);
-}
-
-static double throttled_of(const struct weir_rank_record *record)
-{
-    return fmax(record->throttled, 0);
-}
-
-static double stalled_of(const struct weir_rank_record *record)
-{
-    return record->stalled_s;
-}
-
-/* The time that the loop and the loading threads compute. */
-static double compute_of(const struct weir_rank_record *record)
-{
-    if (record->compute_s >= 0)
-        return record->compute_s;
-    return fmax(record->work_s + fmax(record->own_s, 0) - record->stalled_s, 0);
-}
-
-static double work_of(const struct weir_rank_record *record)
-{
-    return record->work_s;
-}
-
-static double read_of(const struct weir_rank_record *record)
-{
-    return record->read_s;
-}
+enum figure {
+    STEP,
+    DATA,
+    OWN,
+    BUSY,     /* time in which the rank does not wait for the others */
+    SPINNING, /* fraction of the step outside data waits */
+    DATA_WAIT,
+    CORES,
+    CORE_WAIT,
+    LOOP_CORE_WAIT,
+    THROTTLED,
+    STALLED,
+    COMPUTE, /* of the loop and the loading threads */
+    WORK,
+    READ,
+    FIGURES
+};
 
 struct ranks {
     const struct weir_rank *ranks;
     int n;
-    double *values; /* room for n */
+    double (*figures)[FIGURES]; /* of each rank with a record */
+    double *values;             /* room for n */
 };
 
+static void fill(double f[FIGURES], const struct weir_rank_record *record)
+{
+    double own_s = fmax(record->own_s, 0), outside_s = record->step_s - record->data_s;
+    f[STEP] = record->step_s;
+    f[DATA] = record->data_s;
+    f[OWN] = record->own_s;
+    f[BUSY] = record->data_s + own_s;
+    f[SPINNING] = outside_s > 0 ? own_s / outside_s : 1;
+    f[DATA_WAIT] = record->data_s / record->step_s;
+    f[CORES] = record->cores;
+    f[CORE_WAIT] = fmax(record->core_wait, 0);
+    f[LOOP_CORE_WAIT] = fmax(record->core_wait_s, 0);
+    f[THROTTLED] = fmax(record->throttled, 0);
+    f[STALLED] = record->stalled_s;
+    f[COMPUTE] = record->compute_s >= 0 ? record->compute_s : fmax(record->work_s + own_s - record->stalled_s, 0);
+    f[WORK] = record->work_s;
+    f[READ] = record->read_s;
+}
+
+static double of(const struct ranks *all, enum figure figure, const struct weir_rank *rank)
+{
+    return all->figures[rank - all->ranks][figure];
+}
+
 /* Returns the median of the ranks with a record, without `left_out`. */
-static double median(const struct ranks *all, figure_fn *figure, const struct weir_rank *left_out)
+static double median(const struct ranks *all, enum figure figure, const struct weir_rank *left_out)
 {
     int n = 0;
     for (int i = 0; i < all->n; i++)
         if (all->ranks[i].record && &all->ranks[i] != left_out)
-            all->values[n++] = figure(all->ranks[i].record);
+            all->values[n++] = all->figures[i][figure];
     return weir_median(all->values, (size_t)n);
 }
 
-static const struct weir_rank *largest(const struct ranks *all, figure_fn *figure)
+static const struct weir_rank *largest(const struct ranks *all, enum figure figure)
 {
     const struct weir_rank *found = NULL;
     for (int i = 0; i < all->n; i++)
-        if (all->ranks[i].record && (!found || figure(all->ranks[i].record) > figure(found->record)))
+        if (all->ranks[i].record && (!found || all->figures[i][figure] > of(all, figure, found)))
             found = &all->ranks[i];
     return found;
 }
 
-static double least(const struct ranks *all, figure_fn *figure)
+static bool all_own_known(const struct ranks *all)
 {
-    double found = INFINITY;
     for (int i = 0; i < all->n; i++)
-        if (all->ranks[i].record)
-            found = fmin(found, figure(all->ranks[i].record));
-    return found;
+        if (all->ranks[i].record && all->figures[i][OWN] < 0)
+            return false;
+    return true;
 }
 
-static double excess(const struct ranks *all, figure_fn *figure, const struct weir_rank *rank)
+static double excess(const struct ranks *all, enum figure figure, const struct weir_rank *rank)
 {
-    return figure(rank->record) - median(all, figure, rank);
+    return of(all, figure, rank) - median(all, figure, rank);
 }
 
 /* ---- the slow rank ---- */
@@ -147,8 +105,8 @@ static double excess(const struct ranks *all, figure_fn *figure, const struct we
 /* Where ranks do not wait for each other, the slow rank has the longest step. */
 static bool find_independent(struct weir_rank_verdict *verdict, const struct ranks *all)
 {
-    const struct weir_rank *longest = largest(all, step_of);
-    double excess_s = excess(all, step_of, longest);
+    const struct weir_rank *longest = largest(all, STEP);
+    double excess_s = excess(all, STEP, longest);
     if (excess_s < WEIR_RANK_SKEW * (longest->record->step_s - excess_s))
         return false;
     verdict->finding = WEIR_RANKS_SLOW;
@@ -162,8 +120,8 @@ static bool find_independent(struct weir_rank_verdict *verdict, const struct ran
  * only waits for data tell ranks apart. */
 static void find_synchronous(struct weir_rank_verdict *verdict, const struct ranks *all)
 {
-    bool visible = least(all, own_of) >= 0 && median(all, spinning_of, NULL) < WEIR_RANK_SPINNING;
-    figure_fn *figure = visible ? busy_of : data_of;
+    bool visible = all_own_known(all) && median(all, SPINNING, NULL) < WEIR_RANK_SPINNING;
+    enum figure figure = visible ? BUSY : DATA;
     const struct weir_rank *busiest = largest(all, figure);
     double excess_s = excess(all, figure, busiest);
     verdict->blind = !visible;
@@ -181,44 +139,67 @@ static void find_synchronous(struct weir_rank_verdict *verdict, const struct ran
  * count. */
 static bool stalls_more(const struct ranks *all, const struct weir_rank *slow)
 {
-    double compute_s = compute_of(slow->record), others_s = median(all, compute_of, slow);
-    double others_ratio = others_s > 0 ? median(all, stalled_of, slow) / others_s : 0;
+    double compute_s = of(all, COMPUTE, slow), others_s = median(all, COMPUTE, slow);
+    double others_ratio = others_s > 0 ? median(all, STALLED, slow) / others_s : 0;
     double by_computing_s = fmax(compute_s - others_s, 0) * (1 + others_ratio);
-    return stalled_of(slow->record) - compute_s * others_ratio > by_computing_s;
+    return of(all, STALLED, slow) - compute_s * others_ratio > by_computing_s;
 }
 
-/* Returns what its host lacks, or NONE. */
-static enum weir_rank_cause cause_of_host(const struct ranks *all, const struct weir_rank *slow)
+/* Returns what its host lacks, or WEIR_CAUSE_CANNOT_TELL. */
+static enum weir_cause cause_of_host(const struct ranks *all, const struct weir_rank *slow)
 {
     const struct weir_rank_record *record = slow->record;
     bool stalls = stalls_more(all, slow);
-    if (stalls && record->throttled >= WEIR_VERDICT_THROTTLED &&
-        record->throttled >= 2 * median(all, throttled_of, slow))
-        return WEIR_RANK_CAUSE_THROTTLED;
-    if (stalls && record->core_wait >= median(all, core_wait_of, slow) + WEIR_VERDICT_OTHERS &&
+    if (stalls && record->throttled >= WEIR_VERDICT_THROTTLED && record->throttled >= 2 * median(all, THROTTLED, slow))
+        return WEIR_CAUSE_QUOTA;
+    if (stalls && record->core_wait >= median(all, CORE_WAIT, slow) + WEIR_VERDICT_OTHERS &&
         record->others_cores >= WEIR_VERDICT_OTHERS * record->machine_cores)
-        return WEIR_RANK_CAUSE_NEIGHBOUR;
-    if (record->cores > 0 && record->cores <= WEIR_RANK_FEWER_CORES * median(all, cores_of, slow))
-        return WEIR_RANK_CAUSE_CORES;
-    return WEIR_RANK_CAUSE_NONE;
+        return WEIR_CAUSE_NEIGHBOURS;
+    if (record->cores > 0 && record->cores <= WEIR_RANK_FEWER_CORES * median(all, CORES, slow))
+        return WEIR_CAUSE_FEWER_CORES;
+    return WEIR_CAUSE_CANNOT_TELL;
 }
 
-static enum weir_rank_cause cause_of_data(const struct ranks *all, const struct weir_rank *slow)
+static enum weir_cause cause_of_data(const struct ranks *all, const struct weir_rank *slow)
 {
-    enum weir_rank_cause host = cause_of_host(all, slow);
-    double read_s = excess(all, read_of, slow), work_s = excess(all, work_of, slow);
-    if (host != WEIR_RANK_CAUSE_NONE)
+    enum weir_cause host = cause_of_host(all, slow);
+    double read_s = excess(all, READ, slow), work_s = excess(all, WORK, slow);
+    if (host != WEIR_CAUSE_CANNOT_TELL)
         return host;
-    return read_s > WEIR_RANK_LEAST_S && read_s >= work_s / 2 ? WEIR_RANK_CAUSE_STORAGE : WEIR_RANK_CAUSE_DATA;
+    return read_s > WEIR_RANK_LEAST_S && read_s >= work_s / 2 ? WEIR_CAUSE_STORAGE : WEIR_CAUSE_MORE_DATA;
 }
 
-static enum weir_rank_cause cause_of_step(const struct ranks *all, const struct weir_rank *slow)
+static enum weir_cause cause_of_step(const struct ranks *all, const struct weir_rank *slow)
 {
-    enum weir_rank_cause host = cause_of_host(all, slow);
-    bool starved = excess(all, loop_core_wait_of, slow) >= excess(all, own_of, slow) / 2;
-    if (host == WEIR_RANK_CAUSE_THROTTLED || (host != WEIR_RANK_CAUSE_NONE && starved))
-        return host;
-    return WEIR_RANK_CAUSE_STEP;
+    enum weir_cause host = cause_of_host(all, slow);
+    bool starved = excess(all, LOOP_CORE_WAIT, slow) >= excess(all, OWN, slow) / 2;
+    return host == WEIR_CAUSE_QUOTA || (host != WEIR_CAUSE_CANNOT_TELL && starved) ? host : WEIR_CAUSE_STEP;
+}
+
+static void say_cause(struct weir_diagnosis_cause *cause, const struct ranks *all, const struct weir_rank *slow)
+{
+    const struct weir_rank_record *record = slow->record;
+    switch (cause->cause) {
+    case WEIR_CAUSE_QUOTA:
+        weir_diagnosis_say(cause, "its host: the CPU quota (%.1f cores) stops it %.0f %% of its working time",
+                           record->quota_cores, 100 * record->throttled);
+        break;
+    case WEIR_CAUSE_NEIGHBOURS:
+        weir_diagnosis_say(cause, "its host: it waits for a core %.0f %% of its working time", 100 * record->core_wait);
+        if (record->others_cores >= 0)
+            weir_diagnosis_say(cause, "; other processes use %.1f of %.0f core%s", record->others_cores,
+                               record->machine_cores, record->machine_cores > 1 ? "s" : "");
+        break;
+    case WEIR_CAUSE_FEWER_CORES:
+        weir_diagnosis_say(cause, "its host: %.0f core%s, the other ranks have %.0f", record->cores,
+                           record->cores > 1 ? "s" : "", median(all, CORES, slow));
+        break;
+    default:
+        weir_diagnosis_say(cause, "%s",
+                           cause->cause == WEIR_CAUSE_STORAGE ? "its host: slow storage"
+                           : cause->cause == WEIR_CAUSE_STEP  ? "its step"
+                                                              : "data");
+    }
 }
 
 static double median_stage(const struct ranks *all, const struct weir_rank_stage *stage,
@@ -231,35 +212,47 @@ static double median_stage(const struct ranks *all, const struct weir_rank_stage
     return weir_median(all->values, (size_t)n);
 }
 
-/* Finds the stage that explains the cause: one of the loop for its step, one of the loading threads otherwise. */
-static void find_stage(struct weir_rank_verdict *verdict, const struct ranks *all)
+/* Names the stage that explains the cause, with the largest excess: one of the loop for its step, one of the loading
+ * threads otherwise. */
+static void say_stage(struct weir_diagnosis_cause *cause, const struct ranks *all, const struct weir_rank *slow)
 {
-    const struct weir_rank_record *record = verdict->slow->record;
-    bool of_loop = verdict->cause == WEIR_RANK_CAUSE_STEP;
+    const struct weir_rank_record *record = slow->record;
+    const struct weir_rank_stage *found = NULL;
+    bool of_loop = cause->cause == WEIR_CAUSE_STEP;
     double most_s = WEIR_RANK_LEAST_S;
+    char a[24], b[24];
     for (int i = 0; i < record->n_stages; i++) {
         const struct weir_rank_stage *stage = &record->stages[i];
         bool in_loop = strcmp(stage->side, weir_report_side_name(WEIR_SIDE_CONSUMER)) == 0;
-        double others_s = median_stage(all, stage, verdict->slow);
-        if (in_loop != of_loop || stage->s - others_s < most_s)
+        double more_s = stage->s - median_stage(all, stage, slow);
+        if (in_loop != of_loop || more_s < most_s)
             continue;
-        most_s = stage->s - others_s;
-        verdict->stage = stage;
-        verdict->others_stage_s = others_s;
+        most_s = more_s;
+        found = stage;
     }
+    if (!found)
+        return;
+    snprintf(cause->who, sizeof cause->who, "%s", found->name);
+    weir_diagnosis_say(cause, "; %s takes %s per step, the others' median is %s", found->name,
+                       weir_report_time(a, found->s), weir_report_time(b, found->s - most_s));
 }
 
 static void explain(struct weir_rank_verdict *verdict, const struct ranks *all)
 {
     const struct weir_rank *slow = verdict->slow;
+    struct weir_diagnosis_cause *cause = &verdict->cause;
     verdict->data_s = slow->record->data_s;
-    verdict->others_data_s = median(all, data_of, slow);
+    verdict->others_data_s = median(all, DATA, slow);
     verdict->own_s = slow->record->own_s;
-    verdict->others_own_s = least(all, own_of) < 0 ? -1 : median(all, own_of, slow);
-    verdict->others_cores = median(all, cores_of, slow);
+    verdict->others_own_s = all_own_known(all) ? median(all, OWN, slow) : -1;
     bool by_data = verdict->data_s - verdict->others_data_s >= verdict->excess_s / 2;
-    verdict->cause = by_data ? cause_of_data(all, slow) : cause_of_step(all, slow);
-    find_stage(verdict, all);
+    cause->cause = by_data ? cause_of_data(all, slow) : cause_of_step(all, slow);
+    say_cause(cause, all, slow);
+    say_stage(cause, all, slow);
+    if (cause->cause != WEIR_CAUSE_STEP && slow->record->slow_file[0])
+        weir_diagnosis_say(cause, "; most waits are for %s", slow->record->slow_file);
+    if (cause->cause != WEIR_CAUSE_STEP && slow->record->slow_worker[0])
+        weir_diagnosis_say(cause, "; most waits are for worker %s", slow->record->slow_worker);
 }
 
 /* Counts the different slow ranks of the latest tables with this one. Loading is too slow everywhere if each of them
@@ -286,15 +279,19 @@ static void judge_changes(struct weir_rank_verdict *verdict, const struct weir_r
 void weir_rank_verdict_make(struct weir_rank_verdict *verdict, const struct weir_rank *ranks, int n,
                             const struct weir_rank_history *history)
 {
-    struct ranks all = {ranks, n, calloc((size_t)(n > 0 ? n : 1), sizeof(double))};
+    size_t room = (size_t)(n > 0 ? n : 1);
+    struct ranks all = {ranks, n, calloc(room, sizeof *all.figures), calloc(room, sizeof *all.values)};
     *verdict = (struct weir_rank_verdict){.own_s = -1, .others_own_s = -1};
-    for (int i = 0; i < n; i++)
-        verdict->reported += ranks[i].record != NULL;
+    for (int i = 0; i < n && all.figures; i++)
+        if (ranks[i].record) {
+            fill(all.figures[i], ranks[i].record);
+            verdict->reported++;
+        }
     if (all.values && verdict->reported > 0) {
-        verdict->step_s = median(&all, step_of, NULL);
-        verdict->step_skew = largest(&all, step_of)->record->step_s / verdict->step_s;
-        verdict->data_wait = median(&all, wait_of, NULL);
-        verdict->data_s = verdict->others_data_s = median(&all, data_of, NULL);
+        verdict->step_s = median(&all, STEP, NULL);
+        verdict->step_skew = largest(&all, STEP)->record->step_s / verdict->step_s;
+        verdict->data_wait = median(&all, DATA_WAIT, NULL);
+        verdict->data_s = verdict->others_data_s = median(&all, DATA, NULL);
     }
     if (all.values && verdict->reported >= 2) {
         verdict->finding = WEIR_RANKS_EVEN;
@@ -306,5 +303,6 @@ void weir_rank_verdict_make(struct weir_rank_verdict *verdict, const struct weir
             judge_changes(verdict, history);
         }
     }
+    free(all.figures);
     free(all.values);
 }

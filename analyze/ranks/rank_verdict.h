@@ -2,6 +2,7 @@
 #ifndef WEIR_ANALYZE_RANKS_RANK_VERDICT_H
 #define WEIR_ANALYZE_RANKS_RANK_VERDICT_H
 
+#include "analyze/causes/diagnosis.h"
 #include "analyze/causes/thresholds.h"
 #include "analyze/ranks/rank_record.h"
 
@@ -44,34 +45,18 @@ enum weir_rank_finding {
     WEIR_RANKS_CHANGING, /* another rank is slow each time: loading is too slow on all ranks */
 };
 
-enum weir_rank_cause {
-    WEIR_RANK_CAUSE_NONE,
-    WEIR_RANK_CAUSE_DATA,      /* its data needs more work */
-    WEIR_RANK_CAUSE_STEP,      /* its step needs more time */
-    WEIR_RANK_CAUSE_THROTTLED, /* its host: the CPU quota */
-    WEIR_RANK_CAUSE_NEIGHBOUR, /* its host: other processes use its cores */
-    WEIR_RANK_CAUSE_CORES,     /* its host: fewer cores */
-    WEIR_RANK_CAUSE_STORAGE,   /* its host: slow storage */
-    WEIR_RANK_CAUSES
-};
-/* Returns the name used in JSON, such as "data" or "throttled". */
-const char *weir_rank_cause_name(enum weir_rank_cause cause);
-
 struct weir_rank_verdict {
     enum weir_rank_finding finding;
-    enum weir_rank_cause cause;
-    const struct weir_rank *slow; /* for SLOW and CHANGING */
-    bool synchronous;             /* all ranks' steps take about equally long: one rank can hold the others up */
-    bool blind;                   /* EVEN: a rank's slow step would not be visible */
-    int reported, changing;       /* ranks with a record; different slow ranks in the latest tables */
-    double step_s, step_skew;     /* median step, and the longest one divided by it */
-    double excess_s;              /* time per step that the slow rank needs more than the others' median */
+    const struct weir_rank *slow;      /* for SLOW and CHANGING */
+    struct weir_diagnosis_cause cause; /* of the slow rank; who: its stage with the largest excess */
+    bool synchronous;                  /* all ranks' steps take about equally long: one rank can hold the others up */
+    bool blind;                        /* EVEN: a rank's slow step would not be visible */
+    int reported, changing;            /* ranks with a record; different slow ranks in the latest tables */
+    double step_s, step_skew;          /* median step, and the longest one divided by it */
+    double excess_s;                   /* time per step that the slow rank needs more than the others' median */
     double data_s, others_data_s; /* data wait per step of the slow rank, and the others' median; EVEN: median twice */
     double own_s, others_own_s;   /* own time in the step likewise; -1 = unknown */
     double data_wait;             /* median data wait as a fraction of the step */
-    const struct weir_rank_stage *stage; /* the slow rank's stage with the largest excess; may be NULL */
-    double others_stage_s;               /* the others' median of it */
-    double others_cores;                 /* the others' median of usable cores */
 };
 
 /* Borrows ranks. history may be NULL; the caller adds the result to it. */

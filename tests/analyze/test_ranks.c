@@ -80,12 +80,13 @@ static const char *judge(struct table *table, const struct weir_rank_history *hi
     return text;
 }
 
-static void expect_slow(struct table *table, int rank, enum weir_rank_cause cause, const char *words)
+static void expect_slow(struct table *table, int rank, enum weir_cause cause, const char *words)
 {
     const char *text = judge(table, NULL);
     cr_assert(table->verdict.finding == WEIR_RANKS_SLOW && table->verdict.slow, "%s", text);
     cr_expect(table->verdict.slow->rank == rank, "rank %d: %s", table->verdict.slow->rank, text);
-    cr_expect(table->verdict.cause == cause, "%s: %s", weir_rank_cause_name(table->verdict.cause), text);
+    cr_expect(table->verdict.cause.cause == cause, "%s: %s",
+              weir_cause_name(WEIR_SUBJECT_RANK, table->verdict.cause.cause), text);
     cr_expect(strstr(text, words), "no \"%s\" in: %s", words, text);
 }
 
@@ -111,7 +112,7 @@ Test(ranks, data)
     table.records[2].stages[0].s = 0.070;
     table.records[2].work_s = 0.080;
     snprintf(table.records[2].slow_file, sizeof table.records[2].slow_file, "episode_7.hdf5");
-    expect_slow(&table, 2, WEIR_RANK_CAUSE_DATA, "03b_image_decode takes 70.00ms");
+    expect_slow(&table, 2, WEIR_CAUSE_MORE_DATA, "03b_image_decode takes 70.00ms");
     cr_expect(table.verdict.synchronous && strstr(judge(&table, NULL), "rank 2 on node1 holds the others up"));
     cr_expect(strstr(judge(&table, NULL), "episode_7.hdf5"));
 }
@@ -123,7 +124,7 @@ Test(ranks, storage)
     table.records[1].data_s = 0.020;
     table.records[1].read_s = table.records[1].stages[1].s = 0.044;
     table.records[1].work_s = 0.080;
-    expect_slow(&table, 1, WEIR_RANK_CAUSE_STORAGE, "slow storage; 03c_read_bytes takes 44.00ms");
+    expect_slow(&table, 1, WEIR_CAUSE_STORAGE, "slow storage; 03c_read_bytes takes 44.00ms");
 }
 
 Test(ranks, step)
@@ -131,7 +132,7 @@ Test(ranks, step)
     struct table table;
     make_even(&table);
     table.records[3].own_s = 0.045;
-    expect_slow(&table, 3, WEIR_RANK_CAUSE_STEP, "cause: its step");
+    expect_slow(&table, 3, WEIR_CAUSE_STEP, "cause: its step");
 }
 
 Test(ranks, host)
@@ -142,19 +143,19 @@ Test(ranks, host)
     table.records[1].core_wait = 0.45;
     table.records[1].stalled_s = 0.030;
     table.records[1].others_cores = 1.9;
-    expect_slow(&table, 1, WEIR_RANK_CAUSE_NEIGHBOUR, "waits for a core 45 % of its working time");
+    expect_slow(&table, 1, WEIR_CAUSE_NEIGHBOURS, "waits for a core 45 % of its working time");
 
     make_even(&table);
     table.records[1].data_s = 0.020;
     table.records[1].cores = 1;
-    expect_slow(&table, 1, WEIR_RANK_CAUSE_CORES, "1 core, the other ranks have 4");
+    expect_slow(&table, 1, WEIR_CAUSE_FEWER_CORES, "1 core, the other ranks have 4");
 
     make_even(&table);
     table.records[0].own_s = 0.040;
     table.records[0].throttled = 0.5;
     table.records[0].stalled_s = 0.040;
     table.records[0].quota_cores = 0.5;
-    expect_slow(&table, 0, WEIR_RANK_CAUSE_THROTTLED, "the CPU quota (0.5 cores) stops it 50 %");
+    expect_slow(&table, 0, WEIR_CAUSE_QUOTA, "the CPU quota (0.5 cores) stops it 50 %");
 
     make_even(&table); /* the loop's own work takes longer because it waits for a core */
     table.records[0].own_s = 0.040;
@@ -162,7 +163,7 @@ Test(ranks, host)
     table.records[0].stalled_s = 0.021;
     table.records[0].core_wait = 0.5;
     table.records[0].others_cores = 2;
-    expect_slow(&table, 0, WEIR_RANK_CAUSE_NEIGHBOUR, "other processes use 2.0 of 4 cores");
+    expect_slow(&table, 0, WEIR_CAUSE_NEIGHBOURS, "other processes use 2.0 of 4 cores");
 
     make_even(&table); /* more to compute, so it also waits for cores more often */
     table.records[2].data_s = 0.020;
@@ -171,7 +172,7 @@ Test(ranks, host)
     table.records[2].stalled_s = 0.020;
     table.records[2].core_wait = 0.25;
     table.records[2].others_cores = 3;
-    expect_slow(&table, 2, WEIR_RANK_CAUSE_DATA, "cause: data");
+    expect_slow(&table, 2, WEIR_CAUSE_MORE_DATA, "cause: data");
 
     make_even(&table); /* cores are short for all, and waits end late: the others' stalls exceed their work */
     for (int r = 0; r < N; r++) {
@@ -184,7 +185,7 @@ Test(ranks, host)
     table.records[2].compute_s = 0.120;
     table.records[2].stalled_s = 0.240;
     table.records[2].core_wait = 0.7;
-    expect_slow(&table, 2, WEIR_RANK_CAUSE_DATA, "cause: data");
+    expect_slow(&table, 2, WEIR_CAUSE_MORE_DATA, "cause: data");
 }
 
 /* Ranks that do not wait for each other: the slow one has the longest step. */
@@ -195,13 +196,13 @@ Test(ranks, independent)
     table.records[2].step_s = 0.100;
     table.records[2].data_s = 0.051;
     table.records[2].stages[0].s = 0.090;
-    expect_slow(&table, 2, WEIR_RANK_CAUSE_DATA, "is slow: its step takes 100.00ms, the others' median is 50");
+    expect_slow(&table, 2, WEIR_CAUSE_MORE_DATA, "is slow: its step takes 100.00ms, the others' median is 50");
     cr_expect(!table.verdict.synchronous);
 
     make_even(&table);
     table.records[1].step_s = 0.100;
     table.records[1].stages[2].s = 0.098;
-    expect_slow(&table, 1, WEIR_RANK_CAUSE_STEP, "20_train_forward_pass takes 98.00ms");
+    expect_slow(&table, 1, WEIR_CAUSE_STEP, "20_train_forward_pass takes 98.00ms");
 
     make_even(&table); /* 8 % is not slow */
     table.records[1].step_s = 0.054;
@@ -222,7 +223,7 @@ Test(ranks, spinning)
     table.records[2].data_s = 0.020;
     table.records[2].own_s = table.records[2].step_s - 0.020;
     table.records[2].work_s = 0.080;
-    expect_slow(&table, 2, WEIR_RANK_CAUSE_DATA, "rank 2 on node1");
+    expect_slow(&table, 2, WEIR_CAUSE_MORE_DATA, "rank 2 on node1");
 }
 
 Test(ranks, changing)
