@@ -65,6 +65,13 @@ def keys(value, path, found):
         keys(element, path + "[]", found)
 
 
+def check_page(page):
+    """What every page of any log must keep: no markup from its texts, and no figure outside a chart."""
+    body = page[page.index("<main>"):page.index("<script>")]
+    found = [bad for bad in ("nan", "inf", 'width="-', "M-", "\u202e") if re.search(rf"\b{bad}\b|{bad}\d", body)]
+    return found + ["another script"] * (page.count("<script") != 1) + ["<img"] * ("<img" in page)
+
+
 def normalise(text, replaced):
     text = re.sub(r"(weir_peak_memory_bytes) \d+", r"\1 N", text)
     for name, source in SOURCES.items():
@@ -140,7 +147,8 @@ def run(programs, columns, replaced, commands, files):
             texts.append(open(out, encoding="utf-8").read())
         if replaced == "keys":
             del texts[1:]
-        text = normalise("".join(texts).replace(out, "OUT").replace(work, "WORK"), replaced)
+        bad = [found for page in re.findall(r"<!doctype html>.*?</html>", "".join(texts), re.S) for found in check_page(page)]
+        text = "".join(f"the page contains {found}\n" for found in bad) + normalise("".join(texts).replace(out, "OUT").replace(work, "WORK"), replaced)
         if text.startswith("{"):  # JSON: one member per line, for the diff
             text = re.sub(r',(?=["{])', ",\n", text)
     return text + f"exit status {done.returncode}\n"

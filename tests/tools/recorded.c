@@ -1,12 +1,14 @@
 /* Prints recorded figures as the commands print live ones, for tests/golden:
  *
- *     recorded top|top-lines|top-json FILE     the jobs of FILE, which is like the output of weir top --json
- *     recorded metrics|openmetrics LOG         the last stages line of a log
+ *     recorded FILE top|top-lines|top-json     the jobs of FILE, which is like the output of weir top --json
+ *     recorded LOG metrics|openmetrics         the last stages line of a log
+ *     recorded LOG page|page-zh                the page of a log
+ *     recorded RESULT result                   the page of --json of weir bench, tune or compare
  *
  * Job figures that FILE omits are unknown, and of the threads' time 0. */
 #include "analyze/live/metrics.h"
 #include "analyze/logs/log_read.h"
-#include "base/terminal.h"
+#include "analyze/page/page.h"
 #include "cli/top/top.h"
 
 #include <errno.h>
@@ -197,12 +199,30 @@ static void print_metrics(enum weir_metrics_format format, const char *path)
     fclose(in);
 }
 
+static void print_page(const char *form, const char *path)
+{
+    static char text[1 << 20];
+    struct weir_err err = WEIR_ERR_NONE;
+    FILE *in = fopen(path, "r");
+    if (!in)
+        fail(strerror(errno));
+    size_t n = fread(text, 1, sizeof text, in);
+    fclose(in);
+    int code = strcmp(form, "result") == 0
+                   ? weir_page_of_result(stdout, text, n, &err)
+                   : weir_page_of_log(stdout, text, n, strcmp(form, "page") ? WEIR_LANG_ZH : WEIR_LANG_EN, &err);
+    if (code < 0)
+        fail(*err.text ? err.text : strerror(-code));
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3)
-        fail("usage: recorded FORM FILE");
-    if (strncmp(argv[1], "top", 3) == 0)
-        print_top(argv[1][3] ? argv[1] + 4 : "", argv[2]);
+        fail("usage: recorded FILE FORM");
+    if (strncmp(argv[2], "top", 3) == 0)
+        print_top(argv[2][3] ? argv[2] + 4 : "", argv[1]);
+    else if (strncmp(argv[2], "page", 4) == 0 || strcmp(argv[2], "result") == 0)
+        print_page(argv[2], argv[1]);
     else
-        print_metrics(strcmp(argv[1], "openmetrics") == 0 ? WEIR_METRICS_OPENMETRICS : WEIR_METRICS_CLASSIC, argv[2]);
+        print_metrics(strcmp(argv[2], "openmetrics") == 0 ? WEIR_METRICS_OPENMETRICS : WEIR_METRICS_CLASSIC, argv[1]);
 }
