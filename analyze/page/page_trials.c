@@ -172,7 +172,7 @@ static void put_formats_table(FILE *out, const struct formats *formats)
 static void put_formats(FILE *out, const struct json_t *result)
 {
     struct formats formats;
-    char top[WEIR_PAGE_FIGURE], low[WEIR_PAGE_FIGURE];
+    char fastest[WEIR_PAGE_FIGURE], slowest[WEIR_PAGE_FIGURE];
     collect(&formats, result);
     if (formats.n == 0)
         return;
@@ -184,9 +184,10 @@ static void put_formats(FILE *out, const struct json_t *result)
             "logarithmic scales. Filled: from the page cache; ring: from storage.</p>\n<figure class=\"scatter\">\n"
             "<div class=\"frame\"><svg class=\"axis\" width=\"72\" height=\"%d\" aria-hidden=\"true\">",
             PLOT_HEIGHT);
+    const char *top = weir_page_number(fastest, formats.fastest);
     fprintf(out, "<text x=\"64\" y=\"%.1f\">%s</text><text x=\"64\" y=\"%.1f\">%s</text>",
-            y_of(&formats, formats.fastest) + 4, weir_page_number(top, formats.fastest),
-            y_of(&formats, formats.slowest) + 4, weir_page_number(low, formats.slowest));
+            y_of(&formats, formats.fastest) + 4, top, y_of(&formats, formats.slowest) + 4,
+            weir_page_number(slowest, formats.slowest));
     fprintf(out,
             "<text x=\"64\" y=\"%.1f\">images/s</text></svg><svg class=\"plot\" role=\"img\" width=\"100%%\" "
             "height=\"%d\" aria-labelledby=\"tf df\"><title id=\"tf\">Size and speed</title><desc id=\"df\">%d "
