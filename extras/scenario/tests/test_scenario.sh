@@ -7,11 +7,13 @@
 script=$(realpath "$0")
 export WEIR_CUDA_MODULE=${WEIR_FAKE_CUDA_MODULE:?set WEIR_FAKE_CUDA_MODULE to the stand-in}
 unset WEIR_FAKE_CUDA
+# The stand-in computes the GPU's network: OpenBLAS takes processors that are newer than itself for very old ones.
+! grep -qw avx2 /proc/cpuinfo || export OPENBLAS_CORETYPE=Haswell
 cd "$work" || exit 1
 
 small=(--batch_size 2 --warmup_steps 1 --profile_steps 3)
-"$weir" scenario "${small[@]}" --output_json "" --trace_dir probe >/dev/null 2>"$work/err"
-if grep -q 'libopenblas' "$work/err"; then
+on_cpu=(--device cpu --num_workers 1) # much faster, for what is the same on both
+if "$weir" scenario "${small[@]}" "${on_cpu[@]}" 2>&1 >/dev/null | grep -q libopenblas; then
     echo "skipped: no OpenBLAS here"
     exit 77
 fi
@@ -137,15 +139,15 @@ assert len(reserved) == 1, reserved"
         ;;
     esac
 done
-run 0 scenario --scenario sync --fix "${small[@]}" --trace_dir "$work/t2" --output_json figures
-check "one scenario with --fix runs only the remedy" [ "$(find "$work/t2" -type f -printf '%f\n' | cut -d. -f1)" = sync_fix ]
+run 0 scenario --scenario sync --fix "${small[@]}" "${on_cpu[@]}" --trace_dir "$work/t2" --output_json figures
+check "one scenario with --fix runs only the remedy" [ "$(find "$work/t2" -type f -printf '%f\n' | cut -d. -f1)" = sync_fix_cpu ]
 check "its figures are in the named file" [ -f figures ]
-run 0 scenario --all "${small[@]}" --trace_dir "$work/t8" --output_json figures
+run 0 scenario --all "${small[@]}" "${on_cpu[@]}" --trace_dir "$work/t8" --output_json figures
 check "a name without an extension gets a suffix per scenario" [ -f figures_sync ]
 check "and no remedy without --fix" [ "$(find "$work/t8" . -maxdepth 1 -name '*_fix*' | wc -l)" -eq 0 ]
 
 # ---- on the CPU, without a GPU ----
-WEIR_CUDA_MODULE=/nowhere run 0 scenario --all --fix "${small[@]}" --device cpu --num_workers 1 --trace_dir "$work/cpu" --output_json "$work/cpu.json"
+WEIR_CUDA_MODULE=/nowhere run 0 scenario --all --fix "${small[@]}" "${on_cpu[@]}" --trace_dir "$work/cpu" --output_json "$work/cpu.json"
 err "dataloader on the CPU: batches of 2 in pageable memory, 1 workers"
 count '^scenario, on the CPU +iteration +step +data wait +shown by +share +calls/step +remedy$' 1
 count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)? +[0-9.]+ms +[0-9.]+ms +[0-9.]+ms  [a-z0-9_]+ +[0-9.]+% +[0-9.]+  [a-z]' 8
@@ -218,24 +220,27 @@ import re, sys
 sys.path.insert(0, sys.argv[1])
 import test_width
 small = sys.argv[2:]
+
+def check(columns, more, text):
+    """Returns whether the verdict is bold."""
+    for line in re.sub(r"\x1b\[\d*[A-Za-z]", "", text).splitlines():
+        assert test_width.width(line) <= columns, (columns, more, line)
+    if "--all" in more:
+        head = re.search(r"(?m)^scenario.* +data wait .*$", text)[0]
+        assert ("remedy" in head) or columns == 80, head
+        return None
+    verdict = re.search(r"(?m)^(\x1b\[1m)?The (data wait|step) is longer than .*$", text)
+    assert verdict.start() < text.index("average iteration"), text
+    return bool(verdict[1])
+
 for columns in (80, 120, 200):
+    for more in [["--device", "cpu"], ["--all", "--device", "cpu"]] + [[]] * (columns == 80):
+        text = test_width.piped("scenario", *small, *more, **({"COLUMNS": str(columns)} if columns > 80 else {}))
+        assert "\x1b" not in text and not check(columns, more, text), text
     for more in [[], ["--device", "cpu"], ["--all", "--device", "cpu"]] + [["--all", "--fix"]] * (columns == 80):
-        wanted = {"COLUMNS": str(columns)} if columns > 80 else {}
-        texts = [test_width.piped("scenario", *small, *more, **wanted), test_width.on_terminal(columns, "scenario", *small, *more)]
-        for text in texts:
-            for line in re.sub(r"\x1b\[\d*[A-Za-z]", "", text).splitlines():
-                assert test_width.width(line) <= columns, (columns, more, line)
-            if "--all" in more:
-                head = re.search(r"(?m)^scenario.* +data wait .*$", text)[0]
-                assert ("remedy" in head) or columns == 80, head
-        assert "\x1b" not in texts[0], texts[0]
-        if "--all" not in more:
-            verdict = re.compile(r"^(\x1b\[1m)?The (data wait|step) is longer than .*$", re.M)
-            for text in texts:
-                assert verdict.search(text).start() < text.index("average iteration"), text
-            assert verdict.search(texts[1])[1], texts[1]
-wide = test_width.piped("scenario", *small, "--all", "--wide")
-assert re.search(r"(?m)^scenario +iteration +step +data wait +first cause, idle +share +kernels/step +remedy$", wide), wide
+        assert check(columns, more, test_width.on_terminal(columns, "scenario", *small, *more)) in (True, None), more
+wide = test_width.piped("scenario", *small, "--all", "--device", "cpu", "--wide")
+assert re.search(r"(?m)^scenario, on the CPU +iteration +step +data wait +shown by +share +calls/step +remedy$", wide), wide
 PY
 
 # ---- the switches ----
