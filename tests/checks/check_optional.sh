@@ -1,6 +1,6 @@
 #!/bin/bash
 # WEIR_WITH_<NAME> on a machine without the library: ON fails and names it, AUTO and OFF configure, any other value is
-# refused. The library is hidden by giving pkg-config a folder with every other .pc file.
+# refused. Libraries are hidden by giving pkg-config a folder with all other .pc files.
 set -eu
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
@@ -8,12 +8,15 @@ trap 'rm -rf "$work"' EXIT
 IFS=: read -ra folders <<<"$(pkg-config --variable pc_path pkg-config)"
 cases=0
 
-# hide LIBRARY
+# hide LIBRARY...
 hide() {
     rm -rf "$work/pc"
     mkdir "$work/pc"
     for folder in "${folders[@]}"; do
-        find "$folder" -maxdepth 1 -name '*.pc' ! -name "$1*" -exec ln -sf -t "$work/pc" {} + 2>/dev/null || true
+        find "$folder" -maxdepth 1 -name '*.pc' -exec ln -sf -t "$work/pc" {} + 2>/dev/null || true
+    done
+    for library in "$@"; do
+        rm -f "$work/pc/$library"*
     done
     export PKG_CONFIG_LIBDIR=$work/pc
 }
@@ -30,17 +33,28 @@ fail() {
     exit 1
 }
 
-# check NAME LIBRARY
-check() {
-    local no_cuda=-DWEIR_WITH_CUDA=OFF # finding its compiler is slow
-    hide "$2"
-    configure "$1" ON $no_cuda && fail "ON without $2 was accepted"
-    grep -q "WEIR_WITH_$1=ON, but pkg-config finds no" "$work/log" || fail "ON without $2 failed for another reason"
-    configure "$1" AUTO $no_cuda || fail "AUTO without $2 was refused"
-    grep -q "$2: 0 (WEIR_WITH_$1=AUTO)" "$work/log" || fail "AUTO does not report its choice"
-    configure "$1" OFF $no_cuda || fail "OFF was refused"
-    configure "$1" maybe $no_cuda && fail "an invalid value was accepted"
+optional=(URING:liburing LIBDEFLATE:libdeflate LMDB:lmdb CURL:libcurl BLOSC:blosc ZSTD:libzstd OPENJPEG:libopenjp2 JXL:libjxl
+    DAV1D:dav1d NVDEC:ffnvcodec MICROHTTPD:libmicrohttpd LIBDW:libdw)
+no_cuda=-DWEIR_WITH_CUDA=OFF # finding its compiler is slow
+
+# First each library alone is missing and wanted, then all are missing, then none is wanted.
+check_libraries() {
+    local both name library off=()
+    for both in "${optional[@]}"; do
+        name=${both%:*} library=${both#*:}
+        hide "$library"
+        configure "$name" ON $no_cuda && fail "ON without $library was accepted"
+        grep -q "WEIR_WITH_$name=ON, but pkg-config finds no" "$work/log" || fail "ON without $library failed for another reason"
+        off+=("-DWEIR_WITH_$name=OFF")
+    done
+    configure URING maybe $no_cuda && fail "an invalid value was accepted"
     grep -q "must be AUTO, ON or OFF" "$work/log" || fail "an invalid value failed for another reason"
+    hide "${optional[@]#*:}"
+    configure URING AUTO $no_cuda || fail "AUTO without the libraries was refused"
+    for both in "${optional[@]}"; do
+        grep -q "${both#*:}.*: 0 (WEIR_WITH_${both%:*}=AUTO)" "$work/log" || fail "AUTO does not report its choice of ${both#*:}"
+    done
+    configure LIBDW OFF $no_cuda "${off[@]}" || fail "OFF was refused"
 }
 
 # The CUDA Toolkit is not a pkg-config module.
@@ -56,17 +70,6 @@ check_cuda() {
     grep -q "must be AUTO, ON or OFF" "$work/log" || fail "an invalid value failed for another reason"
 }
 
-check URING liburing
-check LIBDEFLATE libdeflate
-check LMDB lmdb
-check CURL libcurl
-check BLOSC blosc
-check ZSTD libzstd
-check OPENJPEG libopenjp2
-check JXL libjxl
-check DAV1D dav1d
-check NVDEC ffnvcodec
-check MICROHTTPD libmicrohttpd
-check LIBDW libdw
+check_libraries
 check_cuda
 echo "$cases cases, 0 failures"
