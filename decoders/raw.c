@@ -1,5 +1,5 @@
-/* raw: frames stored as height x width x 3 bytes or as u16 depth. Colours are assumed to be RGB, and are swapped if BGR
- * is requested. */
+/* null: leaves its output buffers unchanged, to measure the rest of the pipeline. raw: frames stored as height x width
+ * x 3 bytes or as u16 depth. Colours are assumed to be RGB, and are swapped if BGR is requested. */
 #include "decoders/decoder_ops.h"
 
 #include <endian.h>
@@ -17,7 +17,7 @@ static void copy_depth(uint16_t *to, const uint8_t *bytes, size_t length)
         to[i] = le16toh(to[i]);
 }
 
-static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
+static int decode_raw(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
 {
     (void)self;
     bool depth = weir_frame_is_depth(frame->kind);
@@ -42,5 +42,22 @@ const struct weir_decoder_ops weir_decoder_raw = {
     .summary = "uncompressed frames, copied or read directly",
     .kinds = WEIR_KIND(WEIR_FRAME_RAW) | WEIR_KIND(WEIR_FRAME_RAW16),
     .as_stored = true,
-    .decode = decode,
+    .decode = decode_raw,
+};
+
+static int decode_nothing(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
+{
+    (void)self;
+    (void)frame;
+    (void)rows;
+    (void)reason;
+    return 0;
+}
+
+const struct weir_decoder_ops weir_decoder_null = {
+    .name = "null",
+    .summary = "no decoding, to measure the rest of the pipeline",
+    .selectable = true,
+    .no_pixels = true,
+    .decode = decode_nothing,
 };

@@ -47,6 +47,7 @@ struct weir_resampler {
         int32_t (*at)[2]; /* first value of each column in `sums` */
         float *weights;   /* for each source pixel of a pair four times the weight of both columns */
     } pairs;
+    /* Mixes the source rows of a tap to the output row. */
     void (*mix)(struct weir_resampler *resampler, const struct weir_tap *tap, const float *weights);
 };
 
@@ -66,11 +67,8 @@ static inline uint8_t *weir_resampler_ring(const struct weir_resampler *resample
     return resampler->ring + (size_t)(y % resampler->y.most) * resampler->stride;
 }
 
-/* The values of `mix`, which mixes the source rows of a tap to the output row: plain C, and AVX2 with the same bits. */
+/* `mix` in plain C; with AVX2 it gives the same bits. */
 void weir_resampler_mix(struct weir_resampler *resampler, const struct weir_tap *tap, const float *weights);
-#if defined(__x86_64__)
-void weir_resampler_mix_avx2(struct weir_resampler *resampler, const struct weir_tap *tap, const float *weights);
-#endif
 
 /* ---- views (view.c) ---- */
 

@@ -10,9 +10,9 @@
 
 enum { CONFIG_HEADER_BYTES = 4 }; /* in front of the OBUs in an av1C box */
 
-static int av1_open(void **self, int gpu, char *reason)
+static int av1_open(const struct weir_video_ops *ops, void **self, int gpu, char *reason)
 {
-    (void)gpu;
+    (void)ops, (void)gpu;
     Dav1dSettings settings;
     Dav1dContext *context = NULL;
     dav1d_default_settings(&settings);

@@ -145,7 +145,7 @@ struct h26x {
 static const struct codec {
     const char *name, *title;
     int id;
-} h264 = {"h264", "H.264", ID_H264}, hevc = {"hevc", "HEVC", ID_HEVC};
+} codecs[] = {[WEIR_VIDEO_H264] = {"h264", "H.264", ID_H264}, [WEIR_VIDEO_HEVC] = {"hevc", "HEVC", ID_HEVC}};
 
 static int check_lib(const struct codec *codec, char *reason)
 {
@@ -161,10 +161,11 @@ static int check_lib(const struct codec *codec, char *reason)
     return -ENOTSUP;
 }
 
-static int ready(const struct codec *codec, struct weir_err *err)
+static int h26x_ready(const struct weir_video_ops *ops, int gpu, struct weir_err *err)
 {
     char reason[WEIR_REASON_MAX];
-    return check_lib(codec, reason) == 0 ? 0 : weir_err_set(err, -ENODEV, "%s", reason);
+    (void)gpu;
+    return check_lib(&codecs[ops->codec], reason) == 0 ? 0 : weir_err_set(err, -ENODEV, "%s", reason);
 }
 
 static void close_stream(struct stream *stream)
@@ -185,9 +186,11 @@ static void h26x_close(void *self)
     free(h);
 }
 
-static int h26x_open(void **self, const struct codec *codec, char *reason)
+static int h26x_open(const struct weir_video_ops *ops, void **self, int gpu, char *reason)
 {
+    const struct codec *codec = &codecs[ops->codec];
     int rc = check_lib(codec, reason);
+    (void)gpu;
     if (rc < 0)
         return rc;
     struct h26x *h = calloc(1, sizeof *h);
@@ -429,36 +432,12 @@ static int h26x_decode(void *self, struct weir_video_job *job, char *reason)
     return 0;
 }
 
-static int h264_ready(int gpu, struct weir_err *err)
-{
-    (void)gpu;
-    return ready(&h264, err);
-}
-
-static int h264_open(void **self, int gpu, char *reason)
-{
-    (void)gpu;
-    return h26x_open(self, &h264, reason);
-}
-
-static int hevc_ready(int gpu, struct weir_err *err)
-{
-    (void)gpu;
-    return ready(&hevc, err);
-}
-
-static int hevc_open(void **self, int gpu, char *reason)
-{
-    (void)gpu;
-    return h26x_open(self, &hevc, reason);
-}
-
 const struct weir_video_ops weir_video_h264 = {
     .name = "h264",
     .codec = WEIR_VIDEO_H264,
     .summary = "H.264 with FFmpeg's libavcodec",
-    .ready = h264_ready,
-    .open = h264_open,
+    .ready = h26x_ready,
+    .open = h26x_open,
     .close = h26x_close,
     .decode = h26x_decode,
 };
@@ -467,8 +446,8 @@ const struct weir_video_ops weir_video_hevc = {
     .name = "hevc",
     .codec = WEIR_VIDEO_HEVC,
     .summary = "HEVC with FFmpeg's libavcodec",
-    .ready = hevc_ready,
-    .open = hevc_open,
+    .ready = h26x_ready,
+    .open = h26x_open,
     .close = h26x_close,
     .decode = h26x_decode,
 };

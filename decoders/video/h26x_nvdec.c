@@ -97,7 +97,7 @@ static void load_libs(void)
 static const struct codec {
     const char *title;
     cudaVideoCodec id;
-} h264 = {"H.264", cudaVideoCodec_H264}, hevc = {"HEVC", cudaVideoCodec_HEVC};
+} codecs[] = {[WEIR_VIDEO_H264] = {"H.264", cudaVideoCodec_H264}, [WEIR_VIDEO_HEVC] = {"HEVC", cudaVideoCodec_HEVC}};
 
 struct nvdec {
     const struct codec *codec;
@@ -139,8 +139,9 @@ static int retain(int gpu, CUdevice *device, CUcontext *context, struct weir_err
     return 0;
 }
 
-static int nvdec_ready(int gpu, struct weir_err *err, const struct codec *codec)
+static int nvdec_ready(const struct weir_video_ops *ops, int gpu, struct weir_err *err)
 {
+    const struct codec *codec = &codecs[ops->codec];
     CUdevice device;
     CUcontext context;
     CUVIDDECODECAPS caps = {.eCodecType = codec->id, .eChromaFormat = cudaVideoChromaFormat_420};
@@ -184,16 +185,16 @@ static void nvdec_close(void *self)
 }
 
 /* Whether the GPU has an engine for the codec is asked at the first stream (fits_engine). */
-static int nvdec_open(void **self, int gpu, char *reason, const struct codec *codec)
+static int nvdec_open(const struct weir_video_ops *ops, void **self, int gpu, char *reason)
 {
     struct weir_err err = WEIR_ERR_NONE;
     CUcontext context;
     struct nvdec *n = calloc(1, sizeof *n);
     if (!n)
         return -ENOMEM;
-    n->codec = codec;
+    n->codec = &codecs[ops->codec];
     if (retain(gpu, &n->device, &n->context, &err) < 0) {
-        snprintf(reason, WEIR_REASON_MAX, "%s video: %.200s", codec->title, err.text);
+        snprintf(reason, WEIR_REASON_MAX, "%s video: %.200s", n->codec->title, err.text);
         free(n);
         return -ENOTSUP;
     }
@@ -536,26 +537,6 @@ static int nvdec_decode(void *self, struct weir_video_job *job, char *reason)
     return rc;
 }
 
-static int h264_ready(int gpu, struct weir_err *err)
-{
-    return nvdec_ready(gpu, err, &h264);
-}
-
-static int h264_open(void **self, int gpu, char *reason)
-{
-    return nvdec_open(self, gpu, reason, &h264);
-}
-
-static int hevc_ready(int gpu, struct weir_err *err)
-{
-    return nvdec_ready(gpu, err, &hevc);
-}
-
-static int hevc_open(void **self, int gpu, char *reason)
-{
-    return nvdec_open(self, gpu, reason, &hevc);
-}
-
 #endif
 
 const struct weir_video_ops weir_video_h264_nvdec = {
@@ -564,8 +545,8 @@ const struct weir_video_ops weir_video_h264_nvdec = {
     .on_gpu = true,
     .summary = "H.264 on the GPU's video engines",
 #if WEIR_HAVE_NVDEC
-    .ready = h264_ready,
-    .open = h264_open,
+    .ready = nvdec_ready,
+    .open = nvdec_open,
     .close = nvdec_close,
     .decode = nvdec_decode,
 #else
@@ -579,8 +560,8 @@ const struct weir_video_ops weir_video_hevc_nvdec = {
     .on_gpu = true,
     .summary = "HEVC on the GPU's video engines",
 #if WEIR_HAVE_NVDEC
-    .ready = hevc_ready,
-    .open = hevc_open,
+    .ready = nvdec_ready,
+    .open = nvdec_open,
     .close = nvdec_close,
     .decode = nvdec_decode,
 #else

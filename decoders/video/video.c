@@ -64,7 +64,7 @@ static int decode_on(struct weir_video_decoder *decoder, int row, struct weir_vi
     int rc = 0;
     snprintf(reason, WEIR_REASON_MAX, "out of memory");
     if (!decoder->contexts[row])
-        rc = rows[row]->open(&decoder->contexts[row], decoder->gpu, reason);
+        rc = rows[row]->open(rows[row], &decoder->contexts[row], decoder->gpu, reason);
     return rc < 0 ? rc : decode(rows[row], decoder->contexts[row], job, reason);
 }
 
@@ -127,6 +127,6 @@ int weir_video_ready(const char *name, struct weir_err *err)
 {
     for (int i = 0; i < ROWS; i++)
         if (strcmp(rows[i]->name, name) == 0)
-            return rows[i]->ready ? rows[i]->ready(0, err) : 0;
+            return rows[i]->ready ? rows[i]->ready(rows[i], 0, err) : 0;
     return 0;
 }

@@ -31,9 +31,9 @@ struct weir_video_ops {
     bool on_gpu; /* decodes with the GPU's engines; another row of the same codec decodes on the CPU */
     /* Returns 0, or -ENODEV with the reason why the codec does not work on this machine. NULL: it always works. gpu:
      * number of the GPU, for rows on the GPU. */
-    int (*ready)(int gpu, struct weir_err *err);
+    int (*ready)(const struct weir_video_ops *ops, int gpu, struct weir_err *err);
     /* Creates one thread's context. Returns 0, -ENOMEM, or -ENOTSUP with the reason. */
-    int (*open)(void **self, int gpu, char *reason);
+    int (*open)(const struct weir_video_ops *ops, void **self, int gpu, char *reason);
     void (*close)(void *self);
     /* Returns the same values as weir_video_decode, with the reason. Afterwards the context refers to none of the
      * packets, and is ready for another stream. */
