@@ -264,23 +264,41 @@ int weir_builder_unread(struct weir_episode_builder *builder, const char *name, 
                                   text, readable_images(builder));
 }
 
-int weir_builder_group(struct weir_episode_builder *builder, const char *group, bool depth, struct weir_err *err)
+int weir_builder_members(struct weir_episode_builder *builder, const char *group, weir_member_fn *add,
+                         struct weir_err *err)
 {
     char(*names)[64];
     int n;
-    int rc = weir_store_list(builder->store, group, &names, &n, err);
+    int rc = weir_store_list(builder->store, *group ? group : "/", &names, &n, err);
     for (int i = 0; i < n && rc == 0; i++) {
-        char key[WEIR_STORE_PATH_MAX], name[WEIR_NAME_MAX + 8];
-        snprintf(key, sizeof key, "%s/%s", group, names[i]);
-        snprintf(name, sizeof name, "%s%s", depth && !weir_is_depth_name(names[i]) ? "depth_" : "", names[i]);
-        if (strlen(name) >= WEIR_NAME_MAX)
-            rc = weir_err_set(err, -ENAMETOOLONG, "%s: a camera's name has over %d bytes; rename it", key,
-                              WEIR_NAME_MAX - 1);
+        char key[WEIR_STORE_PATH_MAX];
+        if (snprintf(key, sizeof key, "%s/%s", group, names[i]) >= (int)sizeof key)
+            rc = weir_err_set(err, -ENAMETOOLONG, "%s: its members' paths are too long", group);
         else
-            rc = add_camera(builder, name, key, depth || weir_is_depth_name(names[i]), err);
+            rc = add(builder, names[i], key, err);
     }
     free(names);
     return rc;
+}
+
+static int add_by_name(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err)
+{
+    if (strlen(name) >= WEIR_NAME_MAX)
+        return weir_err_set(err, -ENAMETOOLONG, "%s: a camera's name has over %d bytes; rename it", key,
+                            WEIR_NAME_MAX - 1);
+    return add_camera(builder, name, key, weir_is_depth_name(name), err);
+}
+
+static int add_as_depth(struct weir_episode_builder *builder, const char *member, const char *key, struct weir_err *err)
+{
+    char name[WEIR_NAME_MAX + 8];
+    snprintf(name, sizeof name, "%s%s", weir_is_depth_name(member) ? "" : "depth_", member);
+    return add_by_name(builder, name, key, err);
+}
+
+int weir_builder_group(struct weir_episode_builder *builder, const char *group, bool depth, struct weir_err *err)
+{
+    return weir_builder_members(builder, group, depth ? add_as_depth : add_by_name, err);
 }
 
 int weir_builder_hints(struct weir_episode_builder *builder, const uint32_t *hints, uint64_t n, struct weir_err *err)

@@ -16,13 +16,17 @@ struct weir_layout_ops {
     /* For files that hold many episodes: the path of an episode's group up to its number. With "/data/demo_", the
      * groups /data/demo_0, /data/demo_1, ... are the episodes. NULL: each file holds one episode. */
     const char *episodes;
-    /* Describes one episode through the functions below. Cameras can be added in any order. Paths are relative to the
-     * episode's group. Returns 0, or a negative code with err. NULL: only the arrays that the user's keys name are
-     * added. */
+    /* The arrays of an episode, added in this order. Paths are relative to the episode's group. NULL: none, or index
+     * adds them. Without any of them, only the arrays that the user's keys name are added. */
+    const char *state, *actions;
+    bool next_actions; /* the file has only states: the action of a step is the next row of `actions` */
+    /* Describes the rest of the episode through the functions below. Cameras can be added in any order. Returns 0, or a
+     * negative code with err. */
     int (*index)(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err);
-    bool is_swapped;   /* red and blue of JPEGs are swapped, unless their comment is XPL-RGB1 */
-    bool ignores_exif; /* programs that read this layout do not turn images by their EXIF orientation */
-    bool has_scalars;  /* state and actions of one dimension are stored as numbers, not as rows of one number */
+    const char *images, *depth; /* groups of cameras (weir_builder_group); a file may lack the group `depth` */
+    bool is_swapped;            /* red and blue of JPEGs are swapped, unless their comment is XPL-RGB1 */
+    bool ignores_exif;          /* programs that read this layout do not turn images by their EXIF orientation */
+    bool has_scalars; /* state and actions of one dimension are stored as numbers, not as rows of one number */
 };
 
 extern const struct weir_layout_ops weir_layout_act, weir_layout_actpp, weir_layout_agilex, weir_layout_astrobench,
@@ -58,6 +62,11 @@ bool weir_is_depth_name(const char *name);
  * requested. Their frames are raw uint16 (steps, height, width), or 16-bit PNGs stored like other images. */
 int weir_builder_camera(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err);
 int weir_builder_depth(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err);
+/* Adds all members of a group ("": the root); weir_builder_camera is one of the functions that can add a member. */
+typedef int weir_member_fn(struct weir_episode_builder *builder, const char *name, const char *key,
+                           struct weir_err *err);
+int weir_builder_members(struct weir_episode_builder *builder, const char *group, weir_member_fn *add,
+                         struct weir_err *err);
 /* Sets the probable image length in each row of the last camera, if its rows are padded. hints: n lengths, one per
  * frame; 0 = unknown. The real end is determined from the image itself. */
 int weir_builder_hints(struct weir_episode_builder *builder, const uint32_t *hints, uint64_t n, struct weir_err *err);

@@ -225,6 +225,22 @@ static void *shrink(void *array, size_t n)
     return copy;
 }
 
+/* Adds the arrays that the layout names. */
+static int add_layout(const struct weir_layout_ops *layout, struct weir_episode_builder *builder, struct weir_err *err)
+{
+    int rc = layout->state ? weir_builder_qpos(builder, layout->state, err) : 0;
+    if (rc == 0 && layout->actions)
+        rc = layout->next_actions ? weir_builder_actions_next(builder, layout->actions, err)
+                                  : weir_builder_actions(builder, layout->actions, err);
+    if (rc == 0 && layout->index)
+        rc = layout->index(builder->store, builder, err);
+    if (rc == 0 && layout->images)
+        rc = weir_builder_group(builder, layout->images, false, err);
+    if (rc == 0 && layout->depth && weir_store_has(builder->store, layout->depth))
+        rc = weir_builder_group(builder, layout->depth, true, err);
+    return rc;
+}
+
 int weir_episode_describe(struct weir_store *store, struct weir_episode *episode,
                           const struct weir_dataset_config *config, struct weir_err *err)
 {
@@ -234,7 +250,7 @@ int weir_episode_describe(struct weir_store *store, struct weir_episode *episode
     builder->store = store;
     builder->episode = episode;
     builder->config = config;
-    int rc = episode->layout->index ? episode->layout->index(store, builder, err) : 0;
+    int rc = add_layout(episode->layout, builder, err);
     if (rc == 0)
         rc = add_user_keys(builder, err);
     if (rc == 0)

@@ -127,14 +127,9 @@ static int add_cameras(struct weir_store *store, struct weir_episode_builder *bu
 
 static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
-    int rc = weir_builder_qpos(builder, "/observations/qpos", err);
-    if (rc == 0)
-        rc = weir_builder_actions(builder, "/action", err);
-    if (rc < 0)
-        return rc;
     char(*names)[64];
     int n;
-    rc = weir_store_list(store, IMAGES, &names, &n, err);
+    int rc = weir_store_list(store, IMAGES, &names, &n, err);
     if (rc == 0)
         rc = add_cameras(store, builder, names, n, err);
     free(names);
@@ -145,5 +140,7 @@ const struct weir_layout_ops weir_layout_actpp = {
     .name = "act-plus-plus",
     .summary = "act-plus-plus: JPEG rows padded with zeros, /compress_len",
     .detect = detect,
+    .state = "/observations/qpos",
+    .actions = "/action",
     .index = index_episode,
 };

@@ -12,19 +12,13 @@ static bool detect(struct weir_store *store)
            (weir_store_has(store, IMAGES) && weir_store_is_false(store, "/", "compress"));
 }
 
-static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
-{
-    int rc = weir_builder_qpos(builder, "/observations/qpos", err);
-    if (rc == 0)
-        rc = weir_builder_actions_next(builder, "/observations/qpos", err);
-    if (rc == 0)
-        rc = weir_builder_group(builder, IMAGES, false, err);
-    return rc < 0 || !weir_store_has(store, DEPTH) ? rc : weir_builder_group(builder, DEPTH, true, err);
-}
-
 const struct weir_layout_ops weir_layout_agilex = {
     .name = "agilex",
     .summary = "cobot_magic / AgileX: like act, with the next state as action, and depth in /observations/images_depth",
     .detect = detect,
-    .index = index_episode,
+    .state = "/observations/qpos",
+    .actions = "/observations/qpos",
+    .next_actions = true,
+    .images = IMAGES,
+    .depth = DEPTH,
 };

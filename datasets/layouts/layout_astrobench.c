@@ -3,9 +3,11 @@
  * /action/joint_positions (T, D) float. */
 #include "datasets/dataset_ops.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define STATE   "/observations/joint_pos"
+#define ACTIONS "/action/joint_positions"
 
 static bool is_camera(const char *name)
 {
@@ -22,35 +24,27 @@ static bool detect(struct weir_store *store)
     for (int i = 0; i < n && !found; i++)
         found = is_camera(names[i]);
     free(names);
-    return found ||
-           (weir_store_has(store, "/observations/joint_pos") && weir_store_has(store, "/action/joint_positions"));
+    return found || (weir_store_has(store, STATE) && weir_store_has(store, ACTIONS));
+}
+
+static int add_camera(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err)
+{
+    if (is_camera(name))
+        return weir_builder_camera(builder, name, key, err);
+    return weir_is_depth_name(name) ? weir_builder_depth(builder, name, key, err) : 0;
 }
 
 static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
-    int rc = weir_builder_qpos(builder, "/observations/joint_pos", err);
-    if (rc == 0)
-        rc = weir_builder_actions(builder, "/action/joint_positions", err);
-    if (rc < 0)
-        return rc;
-    char(*names)[64];
-    int n;
-    rc = weir_store_list(store, "/observations", &names, &n, err);
-    for (int i = 0; i < n && rc == 0; i++) {
-        char key[128];
-        snprintf(key, sizeof key, "/observations/%s", names[i]);
-        if (is_camera(names[i]))
-            rc = weir_builder_camera(builder, names[i], key, err);
-        else if (weir_is_depth_name(names[i]))
-            rc = weir_builder_depth(builder, names[i], key, err);
-    }
-    free(names);
-    return rc;
+    (void)store;
+    return weir_builder_members(builder, "/observations", add_camera, err);
 }
 
 const struct weir_layout_ops weir_layout_astrobench = {
     .name = "astrobench",
     .summary = "AstroBench: variable-length JPEGs in /observations/rgb_*",
     .detect = detect,
+    .state = STATE,
+    .actions = ACTIONS,
     .index = index_episode,
 };

@@ -58,22 +58,28 @@ static bool detect_isaaclab(struct weir_store *store)
 
 /* ---- observations ---- */
 
-static int add_observations(struct weir_store *store, struct weir_episode_builder *builder, const char *group,
-                            int depth, struct weir_err *err);
-
-/* Adds a member of a group. For example, "obs/policy/front_rgb" becomes the camera "policy/front_rgb". */
-static int add_member(struct weir_store *store, struct weir_episode_builder *builder, const char *key, int depth,
-                      struct weir_err *err)
+/* Number of groups above the key. */
+static int depth_of(const char *key)
 {
-    if (weir_store_is_group(store, key))
-        return depth < DEPTH_MAX
-                   ? add_observations(store, builder, key, depth + 1, err)
-                   : weir_err_set(err, -ELOOP, "%s: groups are nested more than %d levels deep", key, DEPTH_MAX);
+    int depth = 0;
+    for (; *key; key++)
+        depth += *key == '/';
+    return depth;
+}
+
+/* Adds a member of obs or of a group below it. For example, "obs/policy/front_rgb" becomes the camera
+ * "policy/front_rgb". */
+static int add_member(struct weir_episode_builder *builder, const char *last, const char *key, struct weir_err *err)
+{
     struct weir_array_shape shape;
-    int rc = weir_store_shape(store, key, &shape, err);
+    if (weir_store_is_group(builder->store, key))
+        return depth_of(key) <= DEPTH_MAX
+                   ? weir_builder_members(builder, key, add_member, err)
+                   : weir_err_set(err, -ELOOP, "%s: groups are nested more than %d levels deep", key, DEPTH_MAX);
+    int rc = weir_store_shape(builder->store, key, &shape, err);
     if (rc < 0)
         return rc;
-    const char *name = key + strlen("obs/"), *last = strrchr(key, '/') + 1;
+    const char *name = key + strlen("obs/");
     bool numbers = shape.rank == 2 && (shape.element == WEIR_ELEMENT_FLOAT || shape.element == WEIR_ELEMENT_INTEGER) &&
                    !(shape.type_bytes == 1 && shape.dims[1] >= JPEG_BYTES_MIN);
     if (numbers)
@@ -85,33 +91,14 @@ static int add_member(struct weir_store *store, struct weir_episode_builder *bui
     return weir_looks_like_pixels(&shape) ? weir_builder_unread(builder, name, key, &shape, err) : 0;
 }
 
-static int add_observations(struct weir_store *store, struct weir_episode_builder *builder, const char *group,
-                            int depth, struct weir_err *err)
-{
-    char(*names)[64];
-    int n;
-    int rc = weir_store_list(store, group, &names, &n, err);
-    for (int i = 0; i < n && rc == 0; i++) {
-        char key[WEIR_STORE_PATH_MAX];
-        if (snprintf(key, sizeof key, "%s/%s", group, names[i]) >= (int)sizeof key)
-            rc = weir_err_set(err, -ENAMETOOLONG, "%s: its members' paths are too long", group);
-        else
-            rc = add_member(store, builder, key, depth, err);
-    }
-    free(names);
-    return rc;
-}
-
 static int index_demo(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
     int rc = 0;
     if (weir_store_is_false(store, "/", "success"))
         rc = weir_episode_leave_out(builder->episode, err,
                                     "attribute success is false, but the demo is loaded like the others");
-    if (rc == 0)
-        rc = weir_builder_actions(builder, "actions", err);
     if (rc < 0 || weir_store_is_group(store, "obs"))
-        return rc < 0 ? rc : add_observations(store, builder, "obs", 0, err);
+        return rc < 0 ? rc : weir_builder_members(builder, "obs", add_member, err);
     return builder->config->qpos_keys
                ? 0
                : weir_err_set(err, -EBADMSG,
@@ -124,6 +111,7 @@ const struct weir_layout_ops weir_layout_robomimic = {
     .summary = "robomimic: one file with /data/demo_k, images and state in obs",
     .detect = detect_robomimic,
     .episodes = demos,
+    .actions = "actions",
     .index = index_demo,
 };
 
@@ -132,6 +120,7 @@ const struct weir_layout_ops weir_layout_libero = {
     .summary = "LIBERO: like robomimic, with the task's attributes at /data",
     .detect = detect_libero,
     .episodes = demos,
+    .actions = "actions",
     .index = index_demo,
 };
 
@@ -140,6 +129,7 @@ const struct weir_layout_ops weir_layout_isaaclab = {
     .summary = "Isaac Lab: like robomimic, but with groups in obs, and compressed",
     .detect = detect_isaaclab,
     .episodes = demos,
+    .actions = "actions",
     .index = index_demo,
 };
 

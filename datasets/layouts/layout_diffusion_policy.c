@@ -1,13 +1,11 @@
 /* Replay buffers of diffusion_policy and UMI: /data/{camera} (T, H, W, 3), /data/action, and the other numeric arrays
  * of /data as state. UMI stores no actions, so as in its own loader, the actions are the poses and widths of the same
  * step. */
-#include "datasets/dataset_ops.h"
+#include "datasets/builder.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define DATA "/data"
+#define ACTION "/data/action"
 
 enum { FLATTENED_MAX = 256 }; /* keypoints have fewer numbers per step, and point clouds have more */
 
@@ -32,18 +30,16 @@ static bool is_state(const char *name, const struct weir_array_shape *shape)
            (shape->element == WEIR_ELEMENT_FLOAT || (named && shape->element == WEIR_ELEMENT_INTEGER));
 }
 
-static int add(struct weir_store *store, struct weir_episode_builder *builder, const char *name, bool has_action,
-               struct weir_err *err)
+static int add(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err)
 {
-    char key[WEIR_STORE_PATH_MAX];
     struct weir_array_shape shape;
-    snprintf(key, sizeof key, DATA "/%s", name);
-    int rc = weir_store_shape(store, key, &shape, err);
+    int rc = weir_store_shape(builder->store, key, &shape, err);
     if (rc < 0)
         return rc;
     if (is_state(name, &shape)) {
         rc = weir_builder_qpos(builder, key, err);
-        return rc == 0 && !has_action && is_umi_action(name) ? weir_builder_actions(builder, key, err) : rc;
+        bool acts = rc == 0 && is_umi_action(name) && !weir_store_has(builder->store, ACTION);
+        return acts ? weir_builder_actions(builder, key, err) : rc;
     }
     bool encoded = shape.element == WEIR_ELEMENT_VLEN_BYTES;
     if (encoded ? shape.type_bytes == 2 : weir_looks_like_depth(&shape) && shape.rank > 2)
@@ -55,18 +51,8 @@ static int add(struct weir_store *store, struct weir_episode_builder *builder, c
 
 static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
-    char(*names)[64];
-    int n;
-    bool has_action = weir_store_has(store, DATA "/action");
-    int rc = weir_store_list(store, DATA, &names, &n, err);
-    if (rc < 0)
-        return rc;
-    for (int i = 0; i < n && rc == 0; i++)
-        rc = add(store, builder, names[i], has_action, err);
-    if (rc == 0 && has_action)
-        rc = weir_builder_actions(builder, DATA "/action", err);
-    free(names);
-    return rc;
+    int rc = weir_builder_members(builder, "/data", add, err);
+    return rc == 0 && weir_store_has(store, ACTION) ? weir_builder_actions(builder, ACTION, err) : rc;
 }
 
 const struct weir_layout_ops weir_layout_diffusion_policy = {

@@ -1,9 +1,6 @@
 /* RLDS, as written by tensorflow_datasets. The steps of an episode are flattened into features such as
  * "steps/observation/image_0". */
-#include "datasets/dataset_ops.h"
-
-#include <stdio.h>
-#include <stdlib.h>
+#include "datasets/builder.h"
 
 #define OBSERVATION "/steps/observation"
 
@@ -19,26 +16,18 @@ static int add_state(struct weir_store *store, struct weir_episode_builder *buil
     return 0;
 }
 
-static int add_cameras(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
+static int add_camera(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err)
 {
-    char(*names)[64];
-    int n, rc = weir_store_list(store, OBSERVATION, &names, &n, err);
-    for (int i = 0; rc == 0 && i < n; i++) {
-        char key[WEIR_STORE_PATH_MAX];
-        struct weir_array_shape shape;
-        snprintf(key, sizeof key, OBSERVATION "/%s", names[i]);
-        if (weir_store_shape(store, key, &shape, NULL) < 0)
-            continue; /* these numbers do not form rows */
-        bool images = shape.element == WEIR_ELEMENT_VLEN_BYTES;
-        if (images && shape.rank == 1)
-            rc = weir_is_depth_name(names[i]) ? weir_builder_depth(builder, names[i], key, err)
-                                              : weir_builder_camera(builder, names[i], key, err);
-        else if (images || weir_looks_like_pixels(&shape) ||
-                 (shape.element == WEIR_ELEMENT_INTEGER && shape.dims[1] >= PIXELS_MIN))
-            rc = weir_builder_unread(builder, names[i], key, &shape, err);
-    }
-    free(names);
-    return rc;
+    struct weir_array_shape shape;
+    if (weir_store_shape(builder->store, key, &shape, NULL) < 0)
+        return 0; /* these numbers do not form rows */
+    bool images = shape.element == WEIR_ELEMENT_VLEN_BYTES;
+    if (images && shape.rank == 1)
+        return weir_is_depth_name(name) ? weir_builder_depth(builder, name, key, err)
+                                        : weir_builder_camera(builder, name, key, err);
+    bool pixels = images || weir_looks_like_pixels(&shape) ||
+                  (shape.element == WEIR_ELEMENT_INTEGER && shape.dims[1] >= PIXELS_MIN);
+    return pixels ? weir_builder_unread(builder, name, key, &shape, err) : 0;
 }
 
 static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
@@ -46,7 +35,7 @@ static int index_episode(struct weir_store *store, struct weir_episode_builder *
     int rc = add_state(store, builder, err);
     if (rc == 0 && weir_store_has(store, "/steps/action"))
         rc = weir_builder_actions(builder, "/steps/action", err);
-    return rc < 0 ? rc : add_cameras(store, builder, err);
+    return rc < 0 ? rc : weir_builder_members(builder, OBSERVATION, add_camera, err);
 }
 
 const struct weir_layout_ops weir_layout_rlds = {

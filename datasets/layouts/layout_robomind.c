@@ -42,11 +42,7 @@ static int add_joints(struct weir_store *store, struct weir_episode_builder *bui
 static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
     int rc = add_joints(store, builder, "/puppet", weir_builder_qpos, err);
-    if (rc == 0)
-        rc = add_joints(store, builder, "/master", weir_builder_actions, err);
-    if (rc == 0)
-        rc = weir_builder_group(builder, IMAGES, false, err);
-    return rc < 0 || !weir_store_has(store, DEPTH) ? rc : weir_builder_group(builder, DEPTH, true, err);
+    return rc < 0 ? rc : add_joints(store, builder, "/master", weir_builder_actions, err);
 }
 
 const struct weir_layout_ops weir_layout_robomind = {
@@ -54,4 +50,6 @@ const struct weir_layout_ops weir_layout_robomind = {
     .summary = "RoboMIND: variable-length images in /observations/rgb_images, /puppet and /master joints",
     .detect = detect,
     .index = index_episode,
+    .images = IMAGES,
+    .depth = DEPTH,
 };
