@@ -161,7 +161,7 @@ _Static_assert(offsetof(struct weir_report_row, name) == 0, "for weir_compare_te
 static void fill_prof(struct weir_report *prof, const struct weir_watch_settings *settings)
 {
     qsort(prof->rows, (size_t)prof->n_rows, sizeof *prof->rows, weir_compare_text);
-    prof->zone_cost_ns = settings->zone_ns > 0 ? settings->zone_ns : weir_watch_zone_cost_ns();
+    prof->zone_cost_ns = settings->zone_ns > 0 ? settings->zone_ns : prof->zone_cost_ns;
     prof->profiler_share = prof->thread_s > 0 ? (double)prof->zones * prof->zone_cost_ns / 1e9 / prof->thread_s : 0;
     snprintf(prof->cpu_sampled, sizeof prof->cpu_sampled, "other processes");
 }

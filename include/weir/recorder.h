@@ -266,7 +266,7 @@ void weir_zone_shapes_(struct weir_thread *thread, uint32_t shapes);
 /* weir_zone_begin opens a zone on the calling thread, and weir_zone_end closes the innermost one, if there is any.
  * Zones with unregistered numbers are counted too, but zones with numbers out of range are not. Zones nested deeper
  * than WEIR_ZONES_DEEP are dropped and counted as dropped; their time belongs to the innermost zone that was kept. */
-enum { WEIR_ZONES_DEEP = 17 }; /* including the zone around a thread's loop */
+enum { WEIR_ZONES_DEEP = 32 }; /* including the zone around a thread's loop */
 static inline void weir_zone_begin(int stage)
 {
     if (weir_thread_self)

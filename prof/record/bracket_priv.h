@@ -4,7 +4,7 @@
 #ifndef WEIR_PROF_RECORD_BRACKET_PRIV_H
 #define WEIR_PROF_RECORD_BRACKET_PRIV_H
 
-#include "prof/record/recorder_priv.h"
+#include "prof/record/cells.h"
 
 #ifdef WEIR_BRACKET_CPU
 #include <stdio.h>

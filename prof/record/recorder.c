@@ -1,41 +1,41 @@
 #include "prof/record/bracket_priv.h"
+#include "prof/record/cells.h"
 #include "prof/record/nvtx.h"
-#include "prof/record/recorder_priv.h"
 #include "prof/record/track_priv.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* CPU time is wall time minus the time off a core, which is known from the kernel's context-switch records
  * (switches.h). Without these records, the thread's CPU clock is sampled. Each reading is a system call, at which the
  * scheduler can end the time slice, so readings must be rare. Only stages of kind work are sampled: every 16th call,
- * every 256th call of stages with a call under 200 us, and no calls of stages with a call under 2 us. */
-enum { CPU_SAMPLE_EVERY_SHORT = 256, SHORT_NS = 200 * 1000, TINY_NS = 2000 };
+ * every 256th call of stages with a call under 200 us, and no calls of stages with a call under 2 us. A thread whose
+ * batches are sampled (weir_thread_sample) reads it in all calls of a batch, except in stages with a mean under 5 us.
+ */
+enum { CPU_SAMPLE_EVERY_SHORT = 256, SHORT_NS = 200 * 1000, TINY_NS = 2000, BATCH_TINY_NS = 5000 };
 
 /* Stands in for cells that cannot be allocated. Shared by all threads, so its figures are unreliable. */
 struct weir_cell weir_cell_nobody;
 uint64_t weir_cpu_read_ticks;
 __thread struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
 
-static inline void add(_Atomic uint64_t *to, uint64_t value)
-{
-    put(to, get(to) + value); /* only one thread writes, so no atomic read-modify-write is needed */
-}
-
 /* Keeps rare code out of line, so that the fast path of zones does not save registers for it. */
 #define RARELY __attribute__((noinline, cold))
 
 static RARELY struct weir_cell *cell_new(struct weir_thread *t, int stage)
 {
-    struct weir_cell *cell = calloc(1, sizeof *cell);
+    struct weir_cell *cell = t->block ? &t->block[stage] : calloc(1, sizeof *cell);
     if (!cell)
         return NULL;
-    put(&cell->min, UINT64_MAX);
+    if (get(&cell->count) == 0) /* else an earlier thread used it */
+        put(&cell->min, UINT64_MAX);
     cell->stage = stage;
     const struct weir_stage_info *info = weir_stage_info(stage);
     cell->work = info && info->kind == WEIR_KIND_WORK;
     cell->loop = info && info->kind == WEIR_KIND_LOOP;
-    cell->until_sample = cell->work && !t->exact ? 2 : 0;                /* 0 wraps around: never sampled in practice */
+    /* 0 wraps around: never sampled in practice */
+    cell->until_sample = t->by_batch ? t->sample_all : cell->work && !t->exact ? 2 : 0;
     atomic_store_explicit(&t->cells[stage], cell, memory_order_release); /* publishes the initial min to snapshots */
     return cell;
 }
@@ -91,8 +91,13 @@ static inline void change_end(struct weir_thread *t, uint32_t version)
 
 /* Decides whether to read the CPU clock in a call that is due for sampling. Uses the stage's shortest call so far,
  * because the mean of a short stage grows whenever a time slice ends in it. */
-static bool is_sampled(struct weir_cell *cell)
+static bool is_sampled(const struct weir_thread *t, struct weir_cell *cell)
 {
+    if (t->by_batch) {
+        uint64_t count = get(&cell->count);
+        cell->until_sample = t->sample_all;
+        return t->sample_all && (count == 0 || weir_clock_to_ns(get(&cell->total) / count) >= BATCH_TINY_NS);
+    }
     uint64_t least_ns = get(&cell->count) ? weir_clock_to_ns(get(&cell->min)) : 0;
     if (!cell->work || least_ns < TINY_NS) {
         cell->until_sample = WEIR_CPU_SAMPLE_EVERY;
@@ -117,16 +122,26 @@ static void make_special(struct weir_open_zone *zone)
     if (zone->flags.special)
         return;
     zone->flags.special = 1;
-    zone->carved = 0;
-    zone->cpu_start_ns = 0;
+    zone->carved = zone->cpu_start_ns = zone->child_cpu_ns = zone->child_cpu_ticks = 0;
+}
+
+void weir_thread_sample(struct weir_thread *t, bool all)
+{
+    t->by_batch = true;
+    t->sample_all = all;
+    for (int s = 0; s < WEIR_STAGE_MAX && all; s++) { /* without it, the next call of each stage stops sampling */
+        struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_relaxed);
+        if (cell)
+            cell->until_sample = 1;
+    }
 }
 
 /* Runs inside the zone. The scheduler can end the time slice at the system call. That time counts for the stage, as it
  * would if the time slice ended a moment later. The minimum cost of the reading is subtracted at the end of the zone.
  */
-static RARELY void sample_begin(struct weir_cell *cell, struct weir_open_zone *zone)
+static RARELY void sample_begin(const struct weir_thread *t, struct weir_cell *cell, struct weir_open_zone *zone)
 {
-    if (!is_sampled(cell))
+    if (!is_sampled(t, cell))
         return;
     make_special(zone);
     zone->cpu_start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -138,7 +153,7 @@ static RARELY void sample_begin(struct weir_cell *cell, struct weir_open_zone *z
 static RARELY void begin_too_deep(struct weir_thread *t)
 {
     struct weir_open_zone *rest = t->open + 1 + WEIR_DEPTH_MAX;
-    add(&t->too_deep, 1);
+    add(&t->totals->too_deep, 1);
     if (t->too_deep_open++ > 0)
         return;
     put(&rest->child, 0);
@@ -168,8 +183,9 @@ static RARELY void show_end(const struct weir_cell *cell)
         weir_nvtx_pop_();
 }
 
-static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t, struct weir_open_zone *zone,
-                                                           struct weir_cell *cell, bool tsc)
+/* now: 0 = the zone begins when it is recorded, by the time stamp counter. */
+static inline __attribute__((always_inline)) void begin_in(struct weir_thread *t, struct weir_open_zone *zone,
+                                                           struct weir_cell *cell, uint64_t now)
 {
     uint32_t state = weir_recording();
     zone->flags.state = state;
@@ -178,11 +194,11 @@ static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t
     /* Release, because a reader can see the new cell while the stack changes. */
     atomic_store_explicit(&zone->cell, cell, memory_order_release);
     put(&zone->child, 0);
-    put(&zone->start, tsc ? weir_clock_tsc() : weir_clock_ticks());
+    put(&zone->start, now ? now : weir_clock_tsc());
     atomic_store_explicit(&t->top, zone, memory_order_release);
     bracket_begin(t, zone);
     if (__builtin_expect(--cell->until_sample == 0, 0))
-        sample_begin(cell, zone);
+        sample_begin(t, cell, zone);
     if (__builtin_expect(state & WEIR_RECORDING_NVTX, 0))
         show_begin(cell);
 }
@@ -196,7 +212,7 @@ static RARELY void begin_first(struct weir_thread *t, int stage)
         return;
     }
     if ((unsigned)stage >= WEIR_STAGE_MAX) {
-        begin_at(t, top_of(t) + 1, &weir_cell_nobody, false);
+        begin_in(t, top_of(t) + 1, &weir_cell_nobody, weir_clock_ticks());
         top_of(t)->flags.state = 0; /* an invalid stage is not shown in traces */
         return;
     }
@@ -205,33 +221,56 @@ static RARELY void begin_first(struct weir_thread *t, int stage)
     weir_zone_begin_(t, stage);
 }
 
-/* A separate function, because the fast path saves no registers only if all its calls are tail calls. */
-static RARELY void begin_no_tsc(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell)
+/* Returns NULL if begin_first has to begin the zone. */
+static inline struct weir_cell *cell_for(struct weir_thread *t, int stage)
 {
-    begin_at(t, zone, cell, false);
+    return (unsigned)stage < WEIR_STAGE_MAX && top_of(t) < t->open + WEIR_DEPTH_MAX
+               ? atomic_load_explicit(&t->cells[stage], memory_order_relaxed)
+               : NULL;
+}
+
+/* A separate function, because the fast path saves no registers only if all its calls are tail calls. */
+static RARELY void begin_no_tsc(struct weir_thread *t, struct weir_cell *cell)
+{
+    begin_in(t, top_of(t) + 1, cell, weir_clock_ticks());
 }
 
 void weir_zone_begin_(struct weir_thread *t, int stage)
 {
-    struct weir_open_zone *zone = top_of(t) + 1;
-    struct weir_cell *cell =
-        (unsigned)stage < WEIR_STAGE_MAX ? atomic_load_explicit(&t->cells[stage], memory_order_relaxed) : NULL;
-    if (__builtin_expect(!cell || zone > t->open + WEIR_DEPTH_MAX, 0))
+    struct weir_cell *cell = cell_for(t, stage);
+    if (__builtin_expect(!cell, 0))
         begin_first(t, stage);
     else if (__builtin_expect(!weir_clock.tsc, 0))
-        begin_no_tsc(t, zone, cell);
+        begin_no_tsc(t, cell);
     else
-        begin_at(t, zone, cell, true);
+        begin_in(t, top_of(t) + 1, cell, 0);
 }
 
-/* The CPU time of zones nested in a sampled zone is unknown. It is estimated as proportional to wall time, and so is
- * that of the carved-out time. wall_ns is the wall time between the two CPU clock readings. */
-static void record_cpu(struct weir_thread *t, const struct weir_open_zone *zone, struct weir_cell *cell,
-                       uint64_t cpu_ns, uint64_t wall_ns, uint64_t carved_ns)
+void weir_zone_begin_at(struct weir_thread *t, int stage, uint64_t now)
 {
-    uint64_t read_ns = weir_clock_to_ns(weir_cpu_read_ticks), nested_ns = weir_clock_to_ns(get(&zone->child));
+    struct weir_cell *cell = cell_for(t, stage);
+    if (cell) {
+        begin_in(t, top_of(t) + 1, cell, now);
+    } else {
+        begin_first(t, stage);
+        put(&top_of(t)->start, now);
+    }
+}
+
+/* The CPU time of inner zones that were not sampled is estimated as proportional to wall time, and so is that of the
+ * carved-out time. sampled is the wall time between the two CPU clock readings, in ticks. */
+static void record_cpu(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell, uint64_t cpu_ns,
+                       uint64_t sampled, uint64_t carved_ns)
+{
+    uint64_t read_ns = weir_clock_to_ns(weir_cpu_read_ticks), wall_ns = weir_clock_to_ns(sampled);
+    uint64_t known = zone->child_cpu_ticks, child = get(&zone->child);
     cpu_ns = cpu_ns > read_ns ? cpu_ns - read_ns : 0;
     cpu_ns = cpu_ns < wall_ns ? cpu_ns : wall_ns;
+    zone[-1].child_cpu_ns += cpu_ns; /* used if that zone is sampled */
+    zone[-1].child_cpu_ticks += sampled;
+    cpu_ns -= zone->child_cpu_ns < cpu_ns ? zone->child_cpu_ns : cpu_ns;
+    wall_ns = weir_clock_to_ns(known < sampled ? sampled - known : 0);
+    uint64_t nested_ns = weir_clock_to_ns(known < child ? child - known : 0);
     uint64_t others_ns = carved_ns + nested_ns < wall_ns ? carved_ns + nested_ns : wall_ns;
     double per_ns = wall_ns ? (double)cpu_ns / (double)wall_ns : 0;
     add(&cell->sampled, 1);
@@ -255,13 +294,12 @@ struct off_core {
 static void record_off(void *user, uint64_t start, uint64_t end, bool preempted)
 {
     const struct off_core *to = user;
-    struct weir_open_zone *zone = top_of(to->thread), *none = to->thread->open;
+    struct weir_open_zone *zone = weir_zone_top(to->thread), *none = to->thread->open;
     if (to->lap && start >= to->lap_start) {
         add(&to->lap->off, end - start);
         add(&to->lap->preempted, preempted ? end - start : 0);
         return;
     }
-    zone -= zone > none + WEIR_DEPTH_MAX; /* the entry for zones that are too deep collects no time */
     while (zone > none && get(&zone->start) > start)
         zone--;
     if (zone == none)
@@ -361,7 +399,7 @@ static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zon
     if (carved)
         record_carved(t, zone, carved);
     if (zone->cpu_start_ns)
-        record_cpu(t, zone, cell, cpu_ns, weir_clock_to_ns(sampled), weir_clock_to_ns(carved));
+        record_cpu(t, zone, cell, cpu_ns, sampled, weir_clock_to_ns(carved));
     if (zone->flags.state)
         trace_zone(zone, cell, now);
 }
@@ -412,6 +450,60 @@ void weir_zone_end_(struct weir_thread *t)
     }
 }
 
+/* ---- zones at given times ---- */
+
+void weir_zone_end_at(struct weir_thread *t, uint64_t now)
+{
+    struct weir_open_zone *zone = top_of(t);
+    if (zone == t->open)
+        return;
+    bracket_stop();
+    if (zone->flags.special) {
+        end_special(t, zone);
+        return;
+    }
+    struct weir_cell *cell = atomic_load_explicit(&zone->cell, memory_order_relaxed);
+    uint64_t start = get(&zone->start), ticks = now > start ? now - start : 0;
+    close_zone(t, zone, cell, ticks, 0, weir_hist_bucket(ticks), false);
+    if (zone->flags.state)
+        trace_zone(zone, cell, now);
+}
+
+/* Zones that are nested too deep would end in the wrong place now, so they are forgotten. */
+static void remove_zone(struct weir_thread *t, struct weir_open_zone *zone)
+{
+    struct weir_open_zone *top = weir_zone_top(t);
+    memmove(zone, zone + 1, sizeof *zone * (size_t)(top - zone));
+    t->too_deep_open = 0;
+    atomic_store_explicit(&t->top, top - 1, memory_order_relaxed);
+}
+
+void weir_zone_drop(struct weir_thread *t, struct weir_open_zone *zone)
+{
+    uint32_t version = change_begin(t);
+    remove_zone(t, zone);
+    change_end(t, version);
+}
+
+uint64_t weir_zone_end_below(struct weir_thread *t, struct weir_open_zone *zone, uint64_t now)
+{
+    uint64_t start = get(&zone->start), ticks = now > start ? now - start : 0;
+    if (zone == top_of(t)) {
+        weir_zone_end_at(t, now);
+        return ticks;
+    }
+    struct weir_cell *cell = atomic_load_explicit(&zone->cell, memory_order_relaxed);
+    uint64_t inner = zone < weir_zone_top(t) && now > get(&zone[1].start) ? now - get(&zone[1].start) : 0;
+    uint64_t nested = get(&zone->child) + inner;
+    uint32_t version = change_begin(t);
+    record(cell, ticks);
+    add(&cell->nested, nested < ticks ? nested : ticks);
+    add(&zone[-1].child, ticks > inner ? ticks - inner : 0);
+    remove_zone(t, zone);
+    change_end(t, version);
+    return ticks;
+}
+
 void weir_zone_carve_(struct weir_thread *t, int stage, uint64_t ticks)
 {
     struct weir_open_zone *zone = top_of(t);
@@ -445,24 +537,6 @@ void weir_lap_(struct weir_thread *t, struct weir_lap *lap, int stage)
     if (__builtin_expect(lap->state & WEIR_RECORDING_ON, 0))
         weir_track_range((weir_name)stage, start, now, lap->state, 0);
     lap->state = weir_recording();
-}
-
-struct weir_zone_now weir_zone_now(void)
-{
-    const struct weir_thread *t = weir_thread_self;
-    const struct weir_open_zone *zone = t ? atomic_load_explicit(&t->top, memory_order_relaxed) : NULL;
-    if (!zone || zone == t->open || zone > t->open + WEIR_DEPTH_MAX)
-        return (struct weir_zone_now){.stage = -1};
-    return (struct weir_zone_now){atomic_load_explicit(&zone->cell, memory_order_relaxed)->stage, get(&zone->start)};
-}
-
-uint64_t weir_zone_own(void)
-{
-    struct weir_zone_now zone = weir_zone_now();
-    if (zone.stage < 0)
-        return 0;
-    uint64_t now = weir_clock_ticks(), without = zone.start + get(&top_of(weir_thread_self)->child);
-    return now > without ? now - without : 0;
 }
 
 /* Like a lap that ends now, but only `own` of its ticks are the stage's own time. */
@@ -499,14 +573,4 @@ void weir_span_(struct weir_thread *t, int stage, uint64_t start, uint64_t end)
     change_end(t, version);
     if (__builtin_expect(weir_recording() != 0, 0))
         weir_async_record_((weir_name)stage, start, end, weir_item_self);
-}
-
-uint64_t weir_stage_ticks_here(int stage)
-{
-    struct weir_thread *t = weir_thread_self;
-    const struct weir_cell *cell = t ? atomic_load_explicit(&t->cells[stage], memory_order_relaxed) : NULL;
-    if (!cell || cell == &weir_cell_nobody)
-        return 0;
-    uint64_t total = get(&cell->total), nested = get(&cell->nested);
-    return total > nested ? total - nested : 0;
 }

@@ -1,4 +1,4 @@
-#include "prof/record/recorder_priv.h"
+#include "prof/record/cells.h"
 #include "prof/record/track_priv.h"
 
 #include <errno.h>
@@ -6,8 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Adds a stage's self time to the thread's totals. off_ns is the part of self_ns spent off a core. */
-static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_ns, uint64_t off_ns)
+void weir_stage_split(struct weir_thread_stats *stats, int stage, uint64_t self_ns, uint64_t off_ns)
 {
     const struct weir_stage_info *info = weir_stage_info(stage);
     if (!info)
@@ -21,10 +20,10 @@ static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_
 }
 
 /* Checks for underflow, because the thread can update the cell between the two loads. */
-static uint64_t self_ns_of(const struct weir_cell *cell)
+static uint64_t self_ticks_of(const struct weir_cell *cell)
 {
     uint64_t nested = get(&cell->nested), total = get(&cell->total);
-    return total > nested ? weir_clock_to_ns(total - nested) : 0;
+    return total > nested ? total - nested : 0;
 }
 
 struct open_view {
@@ -32,8 +31,13 @@ struct open_view {
     int stage[WEIR_DEPTH_MAX];
     uint64_t start[WEIR_DEPTH_MAX], child_ns[WEIR_DEPTH_MAX], off[WEIR_DEPTH_MAX];
     uint64_t self_ns[WEIR_STAGE_MAX], off_ns[WEIR_STAGE_MAX], zones;
-    uint64_t wall_ns, ticks;
+    uint64_t now_ns, ticks;
 };
+
+static bool has_ended(const struct weir_thread *t)
+{
+    return atomic_load_explicit(&t->totals->ended, memory_order_relaxed) != 0;
+}
 
 /* Charges time off the core that the thread has not processed yet to the zone that was innermost when it began. */
 static void view_off(void *user, uint64_t start, uint64_t end, bool preempted)
@@ -72,13 +76,12 @@ static void view_copy(struct weir_thread *t, struct open_view *view)
     view->zones = 0;
     for (int s = 0; s < WEIR_STAGE_MAX; s++) {
         struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_acquire);
-        view->self_ns[s] = cell ? self_ns_of(cell) : 0;
+        view->self_ns[s] = cell ? weir_ns_of(self_ticks_of(cell)) : 0;
         view->off_ns[s] = cell ? weir_clock_to_ns(get(&cell->off)) : 0;
         view->zones += cell ? get(&cell->count) : 0;
     }
     view->ticks = weir_clock_ticks();
-    uint64_t end_ns = get(&t->detached_ns);
-    view->wall_ns = (end_ns ? end_ns : weir_clock_monotonic_ns()) - t->attached_ns;
+    view->now_ns = weir_clock_monotonic_ns();
 }
 
 /* Attempts once to copy a consistent set of the open zones and the closed zones' self times. */
@@ -106,6 +109,19 @@ static void view_take(struct weir_thread *t, struct open_view *view)
     view_copy(t, view);
 }
 
+void weir_totals_read(struct weir_thread_stats *stats, const struct weir_thread_totals *totals)
+{
+    uint64_t start_ns = get(&totals->start_ns), seen_ns = get(&totals->seen_ns);
+    uint64_t wall_ns = seen_ns > start_ns ? seen_ns - start_ns : 0;
+    uint64_t cpu_ns = get(&totals->cpu_ns), delay_ns = get(&totals->delay_ns);
+    stats->wall_ns = wall_ns < (uint64_t)WEIR_NS_MOST ? wall_ns : (uint64_t)WEIR_NS_MOST;
+    stats->cpu_ns = cpu_ns < stats->wall_ns ? cpu_ns : stats->wall_ns;
+    stats->delay_known = atomic_load_explicit(&totals->delay_unknown, memory_order_relaxed) == 0;
+    stats->delay_ns = delay_ns < stats->wall_ns - stats->cpu_ns ? delay_ns : stats->wall_ns - stats->cpu_ns;
+    stats->too_deep = weir_count_of(get(&totals->too_deep));
+}
+
+/* Requires the recorder's lock, which also keeps the thread from ending. */
 static void thread_read(struct weir_thread *t, struct weir_thread_stats *stats)
 {
     struct open_view view = {0};
@@ -116,20 +132,22 @@ static void thread_read(struct weir_thread *t, struct weir_thread_stats *stats)
     stats->is_caller = t == weir_thread_self;
     stats->cpu_known = t->exact;
     stats->zones = view.zones;
-    stats->too_deep = get(&t->too_deep);
-    stats->wall_ns = view.wall_ns;
-    stats->cpu_ns = (get(&t->detached_ns) ? t->cpu_detached_ns : clock_ns(t->cpu_clock)) - t->cpu_attached_ns;
-    uint64_t delay_ns = t->delay_detached_ns;
-    stats->delay_known = t->delay_known && (get(&t->detached_ns) || weir_run_delay_ns(t->tid, &delay_ns));
-    stats->delay_ns = stats->delay_known ? delay_ns - t->delay_attached_ns : 0;
+    uint64_t delay_ns = 0;
+    bool delay_known = has_ended(t) || weir_run_delay_ns(t->tid, &delay_ns);
+    if (!has_ended(t))
+        weir_thread_account(t, view.now_ns, delay_known ? &delay_ns : NULL);
+    weir_totals_read(stats, t->totals);
+    stats->delay_known = stats->delay_known && delay_known;
+    stats->delay_ns = stats->delay_known ? stats->delay_ns : 0;
     for (int s = 0; s < WEIR_STAGE_MAX; s++)
-        split_add(stats, s, view.self_ns[s], view.off_ns[s]);
+        weir_stage_split(stats, s, view.self_ns[s], view.off_ns[s]);
     stats->open_stage = -1;
     uint64_t inner_ns = 0;
     for (int i = view.depth - 1; i >= 0; i--) {
         uint64_t open_ns = view.ticks > view.start[i] ? weir_clock_to_ns(view.ticks - view.start[i]) : 0;
         uint64_t inside_ns = view.child_ns[i] + inner_ns;
-        split_add(stats, view.stage[i], open_ns > inside_ns ? open_ns - inside_ns : 0, weir_clock_to_ns(view.off[i]));
+        weir_stage_split(stats, view.stage[i], open_ns > inside_ns ? open_ns - inside_ns : 0,
+                         weir_clock_to_ns(view.off[i]));
         inner_ns = open_ns;
         if (stats->open_stage >= 0)
             continue;
@@ -138,31 +156,34 @@ static void thread_read(struct weir_thread *t, struct weir_thread_stats *stats)
     }
 }
 
-static void stage_merge(struct weir_stage_stats *to, const struct weir_cell *cell, bool exact)
+uint64_t weir_cell_read(struct weir_stage_stats *to, const struct weir_cell *cell, bool exact)
 {
-    uint64_t count = atomic_load_explicit(&cell->count, memory_order_acquire);
+    uint64_t count = weir_count_of(atomic_load_explicit(&cell->count, memory_order_acquire));
     if (count == 0)
-        return;
-    uint64_t min = get(&cell->min), min_ns = weir_clock_to_ns(min), max_ns = weir_clock_to_ns(min + get(&cell->spread));
+        return 0;
+    uint64_t min = get(&cell->min), min_ns = weir_ns_of(min), max_ns = weir_ns_of(min + get(&cell->spread));
+    min_ns = min_ns < max_ns ? min_ns : max_ns;
     to->min_ns = to->count == 0 || min_ns < to->min_ns ? min_ns : to->min_ns;
     to->max_ns = max_ns > to->max_ns ? max_ns : to->max_ns;
+    uint64_t total_ns = weir_ns_of(get(&cell->total)), self_ns = weir_ns_of(self_ticks_of(cell));
     to->count += count;
-    to->total_ns += weir_clock_to_ns(get(&cell->total));
-    to->self_ns += self_ns_of(cell);
+    to->total_ns += total_ns;
+    to->self_ns += self_ns;
     if (exact) {
-        uint64_t logged = get(&cell->logged), self_ns = self_ns_of(cell);
-        uint64_t logged_ns = weir_clock_to_ns(get(&cell->logged_self));
+        uint64_t logged = get(&cell->logged), logged_ns = weir_ns_of(get(&cell->logged_self));
         to->measured += count > logged ? count - logged : 0;
         to->measured_ns += self_ns > logged_ns ? self_ns - logged_ns : 0;
-        to->off_ns += weir_clock_to_ns(get(&cell->off));
-        to->preempted_ns += weir_clock_to_ns(get(&cell->preempted));
+        to->off_ns += weir_ns_of(get(&cell->off));
+        to->preempted_ns += weir_ns_of(get(&cell->preempted));
     } else {
-        to->sampled += get(&cell->sampled);
-        to->sampled_cpu_ns += get(&cell->sampled_cpu_ns);
+        uint64_t cpu_ns = get(&cell->sampled_cpu_ns);
+        to->sampled += weir_count_of(get(&cell->sampled));
+        to->sampled_cpu_ns += cpu_ns < total_ns ? cpu_ns : total_ns;
     }
     to->hist_ns = weir_clock_ns_per_tick();
     for (int b = 0; b < WEIR_HIST_BUCKETS; b++)
         to->hist[b] += atomic_load_explicit(&cell->hist[b], memory_order_relaxed);
+    return self_ns;
 }
 
 /* Counts calls by other threads (WEIR_ROLE_OTHER) separately, because a stage's share refers to the workers' work only.
@@ -174,7 +195,7 @@ static struct weir_stage_stats *stats_of(struct weir_snapshot *snapshot, const s
     return own && t->role == WEIR_ROLE_OTHER ? &snapshot->others[stage] : &snapshot->stages[stage];
 }
 
-static struct weir_snapshot *snapshot_new(int n_threads)
+struct weir_snapshot *weir_snapshot_new(int n_threads)
 {
     struct weir_snapshot *snapshot = calloc(1, sizeof *snapshot);
     struct weir_thread_stats *threads = calloc((size_t)(n_threads ? n_threads : 1), sizeof *threads);
@@ -183,6 +204,8 @@ static struct weir_snapshot *snapshot_new(int n_threads)
         free(threads);
         return NULL;
     }
+    snapshot->at_ns = weir_clock_monotonic_ns();
+    snapshot->n_stages = weir_stage_count();
     snapshot->threads = threads;
     snapshot->n_threads = n_threads;
     return snapshot;
@@ -222,7 +245,7 @@ static void thread_add(struct weir_snapshot *snapshot, struct weir_thread *t, st
     for (int s = 0; s < WEIR_STAGE_MAX; s++) {
         struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_acquire);
         if (cell)
-            stage_merge(stats_of(snapshot, t, s), cell, t->exact);
+            weir_cell_read(stats_of(snapshot, t, s), cell, t->exact);
     }
 }
 
@@ -230,10 +253,8 @@ int weir_snapshot_take_workers(struct weir_recorder *recorder, const char *worke
 {
     *out = NULL;
     pthread_mutex_lock(&recorder->lock);
-    struct weir_snapshot *snapshot = snapshot_new(recorder->n_threads);
+    struct weir_snapshot *snapshot = weir_snapshot_new(recorder->n_threads);
     if (snapshot) {
-        snapshot->at_ns = weir_clock_monotonic_ns();
-        snapshot->n_stages = weir_stage_count();
         snapshot->switches_error = recorder->switches_error;
         machine_read(recorder, snapshot);
         for (int i = 0; i < recorder->n_threads; i++) {
@@ -336,7 +357,7 @@ static void thread_subtract(struct weir_thread_stats *to, const struct weir_thre
 
 int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapshot *then, struct weir_snapshot **out)
 {
-    struct weir_snapshot *diff = snapshot_new(now->n_threads);
+    struct weir_snapshot *diff = weir_snapshot_new(now->n_threads);
     *out = diff;
     if (!diff)
         return -ENOMEM;
@@ -381,9 +402,36 @@ void weir_recorders_open_zones(weir_open_fn *each, void *user)
     for (struct weir_recorder *r = weir_recorders; r; r = r->next) {
         pthread_mutex_lock(&r->lock);
         for (int i = 0; i < r->n_threads; i++)
-            if (get(&r->threads[i]->detached_ns) == 0)
+            if (!has_ended(r->threads[i]))
                 open_zones_of(r->threads[i], each, user);
         pthread_mutex_unlock(&r->lock);
     }
     pthread_mutex_unlock(&weir_recorders_lock);
+}
+
+/* ---- the calling thread ---- */
+
+struct weir_zone_now weir_zone_now(void)
+{
+    struct weir_thread *t = weir_thread_self;
+    const struct weir_open_zone *top = t ? atomic_load_explicit(&t->top, memory_order_relaxed) : NULL;
+    if (!top || top == t->open || top > weir_zone_top(t))
+        return (struct weir_zone_now){.stage = -1};
+    return (struct weir_zone_now){weir_zone_stage(top), get(&top->start)};
+}
+
+uint64_t weir_zone_own(void)
+{
+    struct weir_zone_now zone = weir_zone_now();
+    if (zone.stage < 0)
+        return 0;
+    uint64_t now = weir_clock_ticks(), without = zone.start + get(&weir_zone_top(weir_thread_self)->child);
+    return now > without ? now - without : 0;
+}
+
+uint64_t weir_stage_ticks_here(int stage)
+{
+    struct weir_thread *t = weir_thread_self;
+    const struct weir_cell *cell = t ? atomic_load_explicit(&t->cells[stage], memory_order_relaxed) : NULL;
+    return cell && cell != &weir_cell_nobody ? self_ticks_of(cell) : 0;
 }

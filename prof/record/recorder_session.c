@@ -1,7 +1,7 @@
 /* Opens and closes sessions of the recorder, attaches threads to them, and measures the cost of a zone. */
 #include "base/threads.h"
+#include "prof/record/cells.h"
 #include "prof/record/fork_priv.h"
-#include "prof/record/recorder_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,10 +46,8 @@ static void on_fork(enum weir_fork when)
 
 int weir_recorder_open(struct weir_recorder **out)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     weir_clock_init();
     weir_fork_safe(WEIR_FORK_RECORDERS, on_fork);
-    pthread_once(&once, measure_cpu_read);
     *out = calloc(1, sizeof **out);
     if (!*out)
         return -ENOMEM;
@@ -96,7 +94,7 @@ static struct weir_thread *find_ended(const struct weir_recorder *recorder, cons
     struct weir_thread *other = NULL;
     for (int i = 0; i < recorder->n_threads; i++) {
         struct weir_thread *t = recorder->threads[i];
-        if (t->role != role || get(&t->detached_ns) == 0)
+        if (t->role != role || !atomic_load_explicit(&t->totals->ended, memory_order_relaxed))
             continue;
         if (strncmp(t->name, name, sizeof t->name - 1) == 0)
             return t;
@@ -105,36 +103,71 @@ static struct weir_thread *find_ended(const struct weir_recorder *recorder, cons
     return recorder->n_threads == WEIR_THREADS_MAX ? other : NULL;
 }
 
-static struct weir_thread *thread_new(struct weir_recorder *recorder, enum weir_thread_role role)
+struct weir_thread *weir_thread_new(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct weir_thread *t = aligned_alloc(alignof(struct weir_thread), sizeof *t);
+    pthread_once(&once, measure_cpu_read);
     if (!t)
         return NULL;
     memset(t, 0, sizeof *t);
-    t->recorder = recorder;
-    t->role = role;
+    weir_switches_forget(&t->switches);
+    t->cpu_clock = CLOCK_THREAD_CPUTIME_ID;
+    t->totals = &t->own_totals;
     atomic_init(&t->top, t->open);
     t->open[1 + WEIR_DEPTH_MAX].flags.special = 1;
-    recorder->threads[recorder->n_threads++] = t;
     return t;
 }
 
-/* Continues the clocks of the thread that previously used these cells. Requires the recorder's lock. */
+void weir_thread_use(struct weir_thread *t, struct weir_thread_totals *totals, struct weir_cell *cells)
+{
+    t->totals = totals;
+    t->block = cells;
+    for (int s = 0; s < WEIR_STAGE_MAX; s++)
+        atomic_store_explicit(&t->cells[s], NULL, memory_order_relaxed);
+}
+
+void weir_totals_resume(struct weir_thread_totals *totals, uint64_t now_ns)
+{
+    uint64_t seen_ns = get(&totals->seen_ns), start_ns = get(&totals->start_ns);
+    put(&totals->start_ns, seen_ns < start_ns || seen_ns > now_ns ? now_ns : start_ns + (now_ns - seen_ns));
+    put(&totals->seen_ns, now_ns);
+}
+
+void weir_thread_resume(struct weir_thread *t, const uint64_t *delay_ns)
+{
+    t->cpu_at_ns = clock_ns(t->cpu_clock);
+    if (delay_ns)
+        t->delay_at_ns = *delay_ns;
+    else
+        atomic_store_explicit(&t->totals->delay_unknown, 1, memory_order_relaxed);
+}
+
+void weir_thread_account(struct weir_thread *t, uint64_t now_ns, const uint64_t *delay_ns)
+{
+    uint64_t cpu_ns = clock_ns(t->cpu_clock);
+    add(&t->totals->cpu_ns, cpu_ns > t->cpu_at_ns ? cpu_ns - t->cpu_at_ns : 0);
+    t->cpu_at_ns = cpu_ns;
+    if (delay_ns) {
+        add(&t->totals->delay_ns, *delay_ns > t->delay_at_ns ? *delay_ns - t->delay_at_ns : 0);
+        t->delay_at_ns = *delay_ns;
+    }
+    if (now_ns > get(&t->totals->seen_ns))
+        put(&t->totals->seen_ns, now_ns);
+}
+
+/* Requires the recorder's lock. */
 static void thread_begin(struct weir_thread *t, const char *name)
 {
-    uint64_t end_ns = get(&t->detached_ns), wall_ns = end_ns ? end_ns - t->attached_ns : 0;
-    uint64_t cpu_ns = end_ns ? t->cpu_detached_ns - t->cpu_attached_ns : 0;
+    uint64_t delay_ns;
     memset(t->name, 0, sizeof t->name);
     memcpy(t->name, name, strnlen(name, sizeof t->name - 1));
     t->tid = weir_thread_id();
     if (pthread_getcpuclockid(pthread_self(), &t->cpu_clock) != 0)
         t->cpu_clock = CLOCK_THREAD_CPUTIME_ID;
-    t->attached_ns = weir_clock_monotonic_ns() - wall_ns;
-    t->cpu_attached_ns = clock_ns(t->cpu_clock) - cpu_ns;
-    put(&t->detached_ns, 0);
-    uint64_t delay_ns = end_ns ? t->delay_detached_ns - t->delay_attached_ns : 0, now_ns = 0;
-    t->delay_known = weir_run_delay_ns(t->tid, &now_ns) && (!end_ns || t->delay_known);
-    t->delay_attached_ns = now_ns - delay_ns;
+    weir_totals_resume(t->totals, weir_clock_monotonic_ns());
+    weir_thread_resume(t, weir_run_delay_ns(t->tid, &delay_ns) ? &delay_ns : NULL);
+    atomic_store_explicit(&t->totals->ended, 0, memory_order_relaxed);
 }
 
 /* Sets `exact` only if the context switches of all threads that used these cells were recorded. Otherwise CPU time is
@@ -164,7 +197,12 @@ int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum we
     struct weir_thread *t = find_ended(recorder, name, role);
     bool is_new = !t, full = !t && recorder->n_threads == WEIR_THREADS_MAX;
     if (!t && !full)
-        t = thread_new(recorder, role);
+        t = weir_thread_new();
+    if (t && is_new) {
+        t->recorder = recorder;
+        t->role = role;
+        recorder->threads[recorder->n_threads++] = t;
+    }
     if (t) {
         thread_begin(t, name);
         thread_follow(t, &switches, followed, is_new);
@@ -185,10 +223,13 @@ void weir_thread_detach(void)
         return;
     while (atomic_load_explicit(&t->top, memory_order_relaxed) > t->open)
         weir_zone_end_(t);
+    uint64_t delay_ns;
     pthread_mutex_lock(&t->recorder->lock); /* a snapshot must not read the CPU clock of an ended thread */
-    t->cpu_detached_ns = clock_ns(t->cpu_clock);
-    t->delay_known = t->delay_known && weir_run_delay_ns(t->tid, &t->delay_detached_ns);
-    put(&t->detached_ns, weir_clock_monotonic_ns());
+    bool delay_known = weir_run_delay_ns(t->tid, &delay_ns);
+    weir_thread_account(t, weir_clock_monotonic_ns(), delay_known ? &delay_ns : NULL);
+    if (!delay_known)
+        atomic_store_explicit(&t->totals->delay_unknown, 1, memory_order_relaxed);
+    atomic_store_explicit(&t->totals->ended, 1, memory_order_relaxed);
     weir_switches_close(&t->switches);
     pthread_mutex_unlock(&t->recorder->lock);
     weir_thread_self = NULL;
@@ -200,7 +241,7 @@ void weir_thread_backdate(uint64_t ticks)
     if (!t)
         return;
     pthread_mutex_lock(&t->recorder->lock);
-    t->attached_ns -= weir_clock_to_ns(ticks);
+    put(&t->totals->start_ns, get(&t->totals->start_ns) - weir_clock_to_ns(ticks));
     put(&t->open[1].start, get(&t->open[1].start) - ticks);
     pthread_mutex_unlock(&t->recorder->lock);
 }

@@ -24,12 +24,6 @@ _Static_assert(sizeof(struct switch_record) == RECORD_BYTES, "size of a record w
 
 static const _Atomic uint64_t never; /* stands in for the head of a ring that is not open */
 
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec ts;
-    return clock_gettime(clock, &ts) == 0 ? (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec : 0;
-}
-
 /* Keeps the pair of readings that took the least time, because a time slice can end between the two. */
 void weir_switches_now(uint64_t *ticks, uint64_t *ns)
 {

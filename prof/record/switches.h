@@ -12,6 +12,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
+
+static inline uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec ts;
+    return clock_gettime(clock, &ts) == 0 ? (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec : 0;
+}
 
 /* One thread's ring. All zero means never opened. Only the thread itself opens, reads and closes it. */
 struct weir_switches {

@@ -1,7 +1,7 @@
 #include "base/threads.h"
+#include "prof/record/cells.h"
 #include "prof/record/fork_priv.h"
 #include "prof/record/nvtx.h"
-#include "prof/record/recorder_priv.h"
 #include "prof/record/track_priv.h"
 
 #include <stdlib.h>

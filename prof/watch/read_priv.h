@@ -7,14 +7,9 @@
 
 #include <math.h>
 
-/* So that sums over all slots stay in range: 115 days. */
-#define WEIR_WATCH_NS_MOST 1e16
-
 static inline uint64_t weir_watch_ns(const _Atomic uint64_t *ticks)
 {
-    uint64_t value = weir_shared_get(ticks);
-    double ns = (double)value * weir_clock_ns_per_tick();
-    return ns < WEIR_WATCH_NS_MOST ? weir_clock_to_ns(value) : (uint64_t)WEIR_WATCH_NS_MOST;
+    return weir_ns_of(get(ticks));
 }
 
 static inline double weir_watch_s(const _Atomic uint64_t *ticks)
@@ -24,8 +19,7 @@ static inline double weir_watch_s(const _Atomic uint64_t *ticks)
 
 static inline uint64_t weir_watch_count(const _Atomic uint64_t *value)
 {
-    uint64_t count = weir_shared_get(value), most = 1ull << 50;
-    return count < most ? count : most;
+    return weir_count_of(get(value));
 }
 
 /* Returns a sum of squares in s^2. */

@@ -13,7 +13,7 @@
 
 #define SEGMENT_NAME "weir-watch"
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 static const uint64_t MAGIC = 0x6863746157726957; /* "WirWatch" */
 
 const struct weir_stage_info weir_watch_stages[WEIR_WATCH_STAGES] = {
@@ -43,7 +43,7 @@ void weir_shared_text_put(_Atomic uint64_t *words, int n, const char *text)
         uint64_t word = 0;
         size_t take = left < 8 ? left : 8;
         memcpy(&word, text, take);
-        weir_shared_put(&words[i], word);
+        put(&words[i], word);
         text += take;
         left -= take;
     }
@@ -53,7 +53,7 @@ void weir_shared_text_get(char *text, size_t size, const _Atomic uint64_t *words
 {
     char whole[WEIR_PATH_WORDS * 8 + 1] = "";
     for (int i = 0; i < n; i++) {
-        uint64_t word = weir_shared_get(&words[i]);
+        uint64_t word = get(&words[i]);
         memcpy(whole + i * 8, &word, 8);
     }
     whole[n * 8] = '\0';
@@ -63,47 +63,46 @@ void weir_shared_text_get(char *text, size_t size, const _Atomic uint64_t *words
 
 /* ---- settings ---- */
 
-static const char *const number_keys[WEIR_SEGMENT_NUMBERS] = {
-    "num_workers",
-    "prefetch_factor",
-    "batch_size",
-    "pin_memory",
-    "persistent_workers",
-    "in_order",
-    "cuda",
-    "dataset_length",
-    "batches_per_epoch",
-    "iterable",
-    "torch_threads",
-    "cv2_threads",
-    "headroom",
-    "any_iterable",
-    "zone_ns",
-    "hdf5_opened",
-    "world_size",
-    "weir_items_s",
-    "watched_items_s",
+#define KEY(name)                                                                                                      \
+    {                                                                                                                  \
+#name, offsetof(struct weir_watch_settings, name)                                                              \
+    }
+const struct weir_watch_key weir_watch_number_keys[WEIR_SEGMENT_NUMBERS] = {
+    KEY(num_workers),
+    KEY(prefetch_factor),
+    KEY(batch_size),
+    KEY(pin_memory),
+    KEY(persistent_workers),
+    KEY(in_order),
+    KEY(cuda),
+    KEY(dataset_length),
+    KEY(batches_per_epoch),
+    KEY(iterable),
+    KEY(torch_threads),
+    KEY(cv2_threads),
+    KEY(headroom),
+    KEY(any_iterable),
+    KEY(zone_ns),
+    KEY(hdf5_opened),
+    KEY(world_size),
+    KEY(weir_items_s),
+    KEY(watched_items_s),
 };
-static const char *const text_keys[WEIR_SEGMENT_TEXTS] = {
-    "start_method", "dataset", "collate", "torch_version", "sampler", "weir_path", "weir_sample",
+const struct weir_watch_key weir_watch_text_keys[WEIR_SEGMENT_TEXTS] = {
+    KEY(start_method), KEY(dataset), KEY(collate), KEY(torch_version), KEY(sampler), KEY(weir_path), KEY(weir_sample),
 };
 
-static int key_find(const char *const *keys, int n, const char *key)
+static int key_find(const struct weir_watch_key *keys, int n, const char *key)
 {
-    for (int i = 0; key && i < n && keys[i]; i++)
-        if (strcmp(keys[i], key) == 0)
+    for (int i = 0; key && i < n && keys[i].key; i++)
+        if (strcmp(keys[i].key, key) == 0)
             return i;
     return -1;
 }
 
 int weir_watch_number_key(const char *key)
 {
-    return key_find(number_keys, WEIR_SEGMENT_NUMBERS, key);
-}
-
-int weir_watch_text_key(const char *key)
-{
-    return key_find(text_keys, WEIR_SEGMENT_TEXTS, key);
+    return key_find(weir_watch_number_keys, WEIR_SEGMENT_NUMBERS, key);
 }
 
 static struct weir_shared_loader *loader_of(struct weir_watch *watch, int loader)
@@ -124,7 +123,7 @@ int weir_watch_set(struct weir_watch *watch, int loader, const char *key, double
 
 int weir_watch_set_text(struct weir_watch *watch, int loader, const char *key, const char *value)
 {
-    int number = weir_watch_text_key(key), is_name = strcmp(key, "name") == 0;
+    int number = key_find(weir_watch_text_keys, WEIR_SEGMENT_TEXTS, key), is_name = strcmp(key, "name") == 0;
     struct weir_shared_loader *to = loader_of(watch, loader);
     if (!to || (number < 0 && !is_name) || !value)
         return -1;
@@ -283,7 +282,7 @@ struct weir_watch *weir_watch_create(char *why, size_t why_size)
     atomic_store(&segment->bytes, (uint32_t)sizeof *segment);
     atomic_store(&segment->pid, getpid());
     atomic_store(&segment->clock_tsc, weir_clock.tsc);
-    weir_shared_put(&segment->clock_ratio, weir_clock.ns_per_tick_32);
+    put(&segment->clock_ratio, weir_clock.ns_per_tick_32);
     atomic_store(&segment->magic, MAGIC);
     return watch;
 }
@@ -305,7 +304,7 @@ struct weir_watch *weir_watch_open(int pid, int fd, char *why, size_t why_size)
         return failed(why, why_size, -1, OTHER_VERSION, NULL);
     }
     if (!weir_clock.tsc && atomic_load(&segment->clock_tsc)) { /* spares the 20 ms of a calibration */
-        weir_clock.ns_per_tick_32 = weir_shared_get(&segment->clock_ratio);
+        weir_clock.ns_per_tick_32 = get(&segment->clock_ratio);
         weir_clock.tsc = true;
     }
     return watch;

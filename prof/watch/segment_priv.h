@@ -6,9 +6,9 @@
 #ifndef WEIR_PROF_WATCH_SEGMENT_PRIV_H
 #define WEIR_PROF_WATCH_SEGMENT_PRIV_H
 
+#include "prof/record/cells.h"
 #include "prof/watch/watch.h"
 #include "prof/watch/watch_read.h"
-#include "weir/recorder.h"
 
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -32,12 +32,6 @@ struct weir_shared_text {
     _Atomic uint64_t words[WEIR_TEXT_WORDS];
 };
 
-struct weir_shared_cell {
-    _Atomic uint64_t count, total, nested, min, max;
-    _Atomic uint64_t sampled, sampled_cpu_ns; /* calls whose CPU time was read, and their own CPU time */
-    _Atomic uint32_t hist[WEIR_HIST_BUCKETS];
-};
-
 struct weir_shared_item {
     _Atomic int64_t index;
     _Atomic uint64_t ticks;
@@ -52,20 +46,15 @@ struct weir_shared_path {
 
 /* A thread's figures. */
 struct weir_shared_slot {
-    alignas(64) _Atomic uint64_t owner; /* process and thread; 0 = never used */
-    _Atomic uint32_t ended;
+    alignas(64) _Atomic uint64_t owner;   /* process and thread; 0 = never used */
     _Atomic int32_t loader, role, worker; /* fixed when the slot is taken for the first time */
-    _Atomic uint64_t started;             /* less the time between two threads that used the slot */
-    _Atomic uint64_t seen;                /* the figures cover the time until then */
-    _Atomic uint64_t cpu_ns, delay_ns;
-    _Atomic uint32_t delay_known;
-    _Atomic uint64_t zones, too_deep;
+    struct weir_thread_totals totals;
     _Atomic uint64_t batches, items;
     _Atomic uint64_t batch_squares; /* sum of squared durations, a double in ns */
     _Atomic uint64_t item_total, item_count, path_total, path_count;
     struct weir_shared_item slowest[WEIR_SLOT_ITEMS];
     struct weir_shared_path paths[WEIR_SLOT_PATHS];
-    struct weir_shared_cell cells[WEIR_STAGE_MAX];
+    struct weir_cell cells[WEIR_STAGE_MAX];
 };
 
 struct weir_shared_epoch {
@@ -150,25 +139,9 @@ enum weir_watch_stage {
 };
 extern const struct weir_stage_info weir_watch_stages[WEIR_WATCH_STAGES];
 
-static inline uint64_t weir_shared_get(const _Atomic uint64_t *value)
-{
-    return atomic_load_explicit(value, memory_order_relaxed);
-}
-
-static inline void weir_shared_put(_Atomic uint64_t *to, uint64_t value)
-{
-    atomic_store_explicit(to, value, memory_order_relaxed);
-}
-
-/* Only one thread writes, so no atomic addition is needed. */
-static inline void weir_shared_add(_Atomic uint64_t *to, uint64_t more)
-{
-    weir_shared_put(to, weir_shared_get(to) + more);
-}
-
 static inline double weir_shared_double(const _Atomic uint64_t *value)
 {
-    uint64_t bits = weir_shared_get(value);
+    uint64_t bits = get(value);
     double number;
     memcpy(&number, &bits, sizeof number);
     return number;
@@ -178,7 +151,7 @@ static inline void weir_shared_put_double(_Atomic uint64_t *to, double number)
 {
     uint64_t bits;
     memcpy(&bits, &number, sizeof bits);
-    weir_shared_put(to, bits);
+    put(to, bits);
 }
 
 /* Adds the square of a duration. */
@@ -197,9 +170,15 @@ void weir_shared_text_get(char *text, size_t size, const _Atomic uint64_t *words
 void weir_segment_lock(struct weir_segment *segment);
 void weir_segment_unlock(struct weir_segment *segment);
 
-/* Return the number of a setting, or -1. */
+/* The settings: each one's number in a segment, and its place in struct weir_watch_settings. */
+struct weir_watch_key {
+    const char *key; /* NULL = the end */
+    size_t offset;
+};
+extern const struct weir_watch_key weir_watch_number_keys[WEIR_SEGMENT_NUMBERS];
+extern const struct weir_watch_key weir_watch_text_keys[WEIR_SEGMENT_TEXTS];
+/* Returns the number of a numeric setting, or -1. */
 int weir_watch_number_key(const char *key);
-int weir_watch_text_key(const char *key);
 
 /* Takes over fd, which may be below 0. */
 void weir_own_file_set(struct weir_own_file *file, int fd);

@@ -8,7 +8,7 @@ static void path_of(const struct weir_shared_slot *slot, uint64_t hash, char nam
 {
     name[0] = '\0';
     for (int i = 0; i < WEIR_SLOT_PATHS && hash; i++)
-        if (weir_shared_get(&slot->paths[i].hash) == hash)
+        if (get(&slot->paths[i].hash) == hash)
             weir_shared_text_get(name, WEIR_WATCH_PATH, slot->paths[i].name, WEIR_PATH_WORDS);
 }
 
@@ -35,7 +35,7 @@ void weir_watch_read_items(struct weir_watch_reading *to, const struct weir_shar
             known++;
         if (item.s <= 0 || (known < to->n_items && to->items[known].s >= item.s))
             continue;
-        path_of(slot, weir_shared_get(&slot->slowest[i].path), item.file);
+        path_of(slot, get(&slot->slowest[i].path), item.file);
         if (known < to->n_items) {
             memmove(&to->items[known], &to->items[known + 1], sizeof item * (size_t)(to->n_items - known - 1));
             to->n_items--;
@@ -99,8 +99,8 @@ int weir_watch_read_files(struct weir_watch_reading *to, const struct weir_segme
         for (int p = 0; p < WEIR_SLOT_PATHS; p++) {
             const struct weir_shared_path *path = &slot->paths[p];
             uint64_t count = weir_watch_count(&path->count);
-            if (weir_shared_get(&path->hash) && count)
-                sums[n++] = (struct path_sum){weir_shared_get(&path->hash), path, count, weir_watch_s(&path->total),
+            if (get(&path->hash) && count)
+                sums[n++] = (struct path_sum){get(&path->hash), path, count, weir_watch_s(&path->total),
                                               weir_watch_s(&path->max)};
         }
     }

@@ -21,23 +21,23 @@ static struct weir_shared_loader *shared_of(struct weir_watch_thread *t, int loa
 
 static void add_rate(struct weir_shared_rate *rate, uint64_t ticks)
 {
-    weir_shared_add(&rate->batches, 1);
-    weir_shared_add(&rate->ticks, ticks);
+    add(&rate->batches, 1);
+    add(&rate->ticks, ticks);
     weir_shared_add_square(&rate->squares, ticks);
 }
 
 static void count_wait(struct weir_shared_loader *shared, const struct weir_watch_loop *loop)
 {
-    weir_shared_add(&shared->waits[loop->why], 1);
-    weir_shared_add(&shared->wait_of[loop->why], loop->wait);
+    add(&shared->waits[loop->why], 1);
+    add(&shared->wait_of[loop->why], loop->wait);
     if (loop->why == WEIR_WATCH_WAIT_OUT_OF_ORDER && loop->due_worker >= 0 && loop->due_worker < WEIR_WATCH_WORKERS)
-        weir_shared_add(&shared->worker_wait[loop->due_worker], loop->wait);
+        add(&shared->worker_wait[loop->due_worker], loop->wait);
     if (!loop->is_first)
         return;
-    if (weir_shared_get(&shared->first_waits) == 0)
-        weir_shared_put(&shared->run_first, loop->wait);
-    weir_shared_add(&shared->first_waits, 1);
-    weir_shared_add(&shared->first_wait_ticks, loop->wait);
+    if (get(&shared->first_waits) == 0)
+        put(&shared->run_first, loop->wait);
+    add(&shared->first_waits, 1);
+    add(&shared->first_wait_ticks, loop->wait);
 }
 
 /* Counts the batch whose step has just ended. All of its figures are added here, so that they agree at any time. */
@@ -51,7 +51,7 @@ static void close_step(struct weir_watch_thread *t, int loader, uint64_t now)
     uint64_t period = now > loop->request_start ? now - loop->request_start : 0;
     weir_watch_zone_close_stage(t, WEIR_WATCH_STEP, loader, now);
     if (loop->request_mode == WEIR_WATCH_HELD) {
-        weir_shared_add(&shared->held_ticks, period);
+        add(&shared->held_ticks, period);
     } else if (loop->request_mode == WEIR_WATCH_WINDOW) {
         loop->window++;
         add_rate(&shared->window, period);
@@ -59,10 +59,10 @@ static void close_step(struct weir_watch_thread *t, int loader, uint64_t now)
         if (--loop->recover <= 0 && loop->mode == WEIR_WATCH_RECOVER)
             loop->mode = WEIR_WATCH_NORMAL;
     } else {
-        weir_shared_add(&shared->batches, 1);
-        weir_shared_add(&shared->items, (uint64_t)loop->items);
-        weir_shared_add(&shared->loop_ticks, period);
-        weir_shared_add(&shared->wait_ticks, loop->wait);
+        add(&shared->batches, 1);
+        add(&shared->items, (uint64_t)loop->items);
+        add(&shared->loop_ticks, period);
+        add(&shared->wait_ticks, loop->wait);
         count_wait(shared, loop);
         if (!loop->is_first)
             add_rate(&shared->rest, period);
@@ -72,15 +72,15 @@ static void close_step(struct weir_watch_thread *t, int loader, uint64_t now)
 
 static void count_ready(struct weir_shared_loader *shared, int ready)
 {
-    bool is_first = weir_shared_get(&shared->ready_known) == 0;
+    bool is_first = get(&shared->ready_known) == 0;
     uint64_t n = (uint64_t)ready;
-    weir_shared_add(&shared->ready_sum, n);
-    if (is_first || n < weir_shared_get(&shared->ready_min))
-        weir_shared_put(&shared->ready_min, n);
-    if (n > weir_shared_get(&shared->ready_max))
-        weir_shared_put(&shared->ready_max, n);
-    weir_shared_add(&shared->ready_none, n == 0);
-    weir_shared_add(&shared->ready_known, 1);
+    add(&shared->ready_sum, n);
+    if (is_first || n < get(&shared->ready_min))
+        put(&shared->ready_min, n);
+    if (n > get(&shared->ready_max))
+        put(&shared->ready_max, n);
+    add(&shared->ready_none, n == 0);
+    add(&shared->ready_known, 1);
 }
 
 static enum weir_watch_wait why_of(int ready, int due_ready)
@@ -104,8 +104,8 @@ void weir_watch_request_begin(int loader, int ready, int due_ready, int due_work
     uint64_t now = weir_clock_ticks();
     close_step(t, loader, now);
     weir_watch_account(t, now);
-    if (weir_shared_get(&shared->begun) == 0)
-        weir_shared_put(&shared->begun, now);
+    if (get(&shared->begun) == 0)
+        put(&shared->begun, now);
     loop->request_start = now;
     loop->request_mode = loop->mode;
     loop->why = why_of(ready, due_ready);
@@ -116,7 +116,7 @@ void weir_watch_request_begin(int loader, int ready, int due_ready, int due_work
         count_ready(shared, ready);
     weir_watch_sample_next(t);
     /* The program can time its request in a stage of the same name, which is then the only row. */
-    loop->has_zone = loop->mode != WEIR_WATCH_HELD && t->zones[t->depth].stage != WEIR_WATCH_WAIT_DATA;
+    loop->has_zone = loop->mode != WEIR_WATCH_HELD && weir_zone_stage(weir_zone_top(t->thread)) != WEIR_WATCH_WAIT_DATA;
     if (loop->has_zone)
         weir_watch_zone_open(t, WEIR_WATCH_WAIT_DATA, now);
 }
@@ -136,8 +136,8 @@ static void end_of_epoch(struct weir_watch_thread *t, int loader, uint64_t wait)
     loop->epoch_wait += wait;
     if (loop->request_mode != WEIR_WATCH_NORMAL)
         return;
-    weir_shared_add(&shared->loop_ticks, wait);
-    weir_shared_add(&shared->wait_ticks, wait);
+    add(&shared->loop_ticks, wait);
+    add(&shared->wait_ticks, wait);
 }
 
 void weir_watch_request_end(int loader, int items)
@@ -161,7 +161,7 @@ void weir_watch_request_end(int loader, int items)
     loop->epoch_first_wait = loop->is_first ? loop->wait : loop->epoch_first_wait;
     loop->epoch_batches++;
     loop->epoch_items += (uint64_t)items;
-    weir_shared_add(&shared_of(t, loader)->requests, 1);
+    add(&shared_of(t, loader)->requests, 1);
     weir_watch_zone_open(t, WEIR_WATCH_STEP, now);
 }
 
@@ -188,24 +188,24 @@ void weir_watch_epoch_end(int loader, int complete)
     if (!t || !loop->in_epoch)
         return;
     struct weir_shared_loader *shared = shared_of(t, loader);
-    uint64_t now = weir_clock_ticks(), number = weir_shared_get(&shared->epochs) + 1;
+    uint64_t now = weir_clock_ticks(), number = get(&shared->epochs) + 1;
     struct weir_shared_epoch *epoch = &shared->epoch[number % WEIR_WATCH_EPOCHS];
     if (loop->is_open && loop->has_zone)
         weir_watch_zone_drop(t, WEIR_WATCH_WAIT_DATA, loader);
     weir_watch_zone_drop(t, WEIR_WATCH_STEP, loader); /* the end of the last step of a broken loop is not known */
     loop->is_open = loop->has_batch = loop->in_epoch = false;
     weir_watch_account(t, now);
-    weir_shared_put(&epoch->number, number);
-    weir_shared_put(&epoch->complete, complete != 0);
-    weir_shared_put(&epoch->total, now > loop->epoch_start ? now - loop->epoch_start : 0);
-    weir_shared_put(&epoch->wait, loop->epoch_wait);
-    weir_shared_put(&epoch->first_wait, loop->epoch_first_wait);
-    weir_shared_put(&epoch->startup, loop->startup);
-    weir_shared_put(&epoch->batches, loop->epoch_batches);
-    weir_shared_put(&epoch->items, loop->epoch_items);
+    put(&epoch->number, number);
+    put(&epoch->complete, complete != 0);
+    put(&epoch->total, now > loop->epoch_start ? now - loop->epoch_start : 0);
+    put(&epoch->wait, loop->epoch_wait);
+    put(&epoch->first_wait, loop->epoch_first_wait);
+    put(&epoch->startup, loop->startup);
+    put(&epoch->batches, loop->epoch_batches);
+    put(&epoch->items, loop->epoch_items);
     loop->startup = 0;
-    weir_shared_add(&shared->epochs_complete, complete != 0);
-    weir_shared_put(&shared->epochs, number);
+    add(&shared->epochs_complete, complete != 0);
+    put(&shared->epochs, number);
     weir_watch_turn_back(t);
 }
 
@@ -215,12 +215,17 @@ void weir_watch_startup(int loader, double seconds)
     if (!t || !isfinite(seconds) || seconds < 0 || seconds > 1e6)
         return;
     uint64_t ticks = (uint64_t)(seconds * 1e9 / weir_clock_ns_per_tick());
-    weir_shared_add(&shared_of(t, loader)->startups, 1);
-    weir_shared_add(&shared_of(t, loader)->startup_ticks, ticks);
+    add(&shared_of(t, loader)->startups, 1);
+    add(&shared_of(t, loader)->startup_ticks, ticks);
     t->loops[loader].startup = ticks;
 }
 
 /* ---- without waits ---- */
+
+static double setting(const struct weir_shared_loader *shared, const char *key)
+{
+    return fmax(weir_shared_double(&shared->numbers[weir_watch_number_key(key)]), 0);
+}
 
 void weir_watch_headroom(int loader, int phase)
 {
@@ -229,19 +234,17 @@ void weir_watch_headroom(int loader, int phase)
         return;
     struct weir_watch_loop *loop = &t->loops[loader];
     struct weir_shared_loader *shared = shared_of(t, loader);
-    int workers = (int)fmin(fmax(weir_shared_double(&shared->numbers[weir_watch_number_key("num_workers")]), 0), 1024);
-    int prefetch =
-        (int)fmin(fmax(weir_shared_double(&shared->numbers[weir_watch_number_key("prefetch_factor")]), 0), 64);
+    int workers = (int)fmin(setting(shared, "num_workers"), 1024);
+    int prefetch = (int)fmin(setting(shared, "prefetch_factor"), 64);
     if (phase == 2) {
         loop->mode = WEIR_WATCH_HELD;
         loop->window = 0;
     } else if (phase == 1) {
         loop->mode = WEIR_WATCH_WINDOW;
     } else {
-        weir_shared_add(phase == 0 ? &shared->windows : &shared->given_up, 1);
+        add(phase == 0 ? &shared->windows : &shared->given_up, 1);
         /* How many batches any other iterable has prepared meanwhile is not known. */
-        bool any = weir_shared_double(&shared->numbers[weir_watch_number_key("any_iterable")]) > 0;
-        loop->recover = any ? loop->window : workers * prefetch;
+        loop->recover = setting(shared, "any_iterable") > 0 ? loop->window : workers * prefetch;
         loop->mode = loop->recover > 0 ? WEIR_WATCH_RECOVER : WEIR_WATCH_NORMAL;
     }
 }

@@ -63,31 +63,6 @@ bool weir_watch_is_stage(const char *name)
 
 /* ---- the snapshot ---- */
 
-static void read_cell(struct weir_stage_stats *to, const struct weir_shared_cell *cell)
-{
-    uint64_t total_ns = weir_watch_ns(&cell->total), nested_ns = weir_watch_ns(&cell->nested);
-    uint64_t min_ns = weir_watch_ns(&cell->min), max_ns = weir_watch_ns(&cell->max);
-    min_ns = min_ns < max_ns ? min_ns : max_ns;
-    to->min_ns = to->count == 0 || min_ns < to->min_ns ? min_ns : to->min_ns;
-    to->max_ns = max_ns > to->max_ns ? max_ns : to->max_ns;
-    to->count += weir_watch_count(&cell->count);
-    to->total_ns += total_ns;
-    to->self_ns += total_ns > nested_ns ? total_ns - nested_ns : 0;
-    to->sampled += weir_watch_count(&cell->sampled);
-    uint64_t cpu_ns = weir_shared_get(&cell->sampled_cpu_ns);
-    to->sampled_cpu_ns += cpu_ns < total_ns ? cpu_ns : total_ns;
-    to->hist_ns = weir_clock_ns_per_tick();
-    for (int b = 0; b < WEIR_HIST_BUCKETS; b++)
-        to->hist[b] += atomic_load_explicit(&cell->hist[b], memory_order_relaxed);
-}
-
-static uint64_t wall_ns_of(const struct weir_shared_slot *slot)
-{
-    uint64_t started = weir_shared_get(&slot->started), seen = weir_shared_get(&slot->seen);
-    double ns = seen > started ? (double)(seen - started) * weir_clock_ns_per_tick() : 0;
-    return ns < WEIR_WATCH_NS_MOST ? (uint64_t)ns : (uint64_t)WEIR_WATCH_NS_MOST;
-}
-
 static void read_thread(struct weir_thread_stats *to, const struct weir_shared_slot *slot)
 {
     static const char *const names[WEIR_WATCH_ROLES] = {"loop", "worker", "feeder", "pin", "other"};
@@ -99,34 +74,23 @@ static void read_thread(struct weir_thread_stats *to, const struct weir_shared_s
     else
         snprintf(to->name, sizeof to->name, "%s", names[role]);
     to->role = roles[role];
-    to->wall_ns = wall_ns_of(slot);
-    uint64_t cpu_ns = weir_shared_get(&slot->cpu_ns), delay_ns = weir_shared_get(&slot->delay_ns);
-    to->cpu_ns = cpu_ns < to->wall_ns ? cpu_ns : to->wall_ns;
-    to->delay_ns = delay_ns < to->wall_ns - to->cpu_ns ? delay_ns : to->wall_ns - to->cpu_ns;
-    to->delay_known = atomic_load_explicit(&slot->delay_known, memory_order_relaxed) != 0;
-    to->zones = weir_watch_count(&slot->zones);
-    to->too_deep = weir_watch_count(&slot->too_deep);
+    weir_totals_read(to, &slot->totals);
     to->open_stage = -1;
-    to->is_caller = (pid_t)(uint32_t)weir_shared_get(&slot->owner) == weir_thread_id();
+    to->is_caller = (pid_t)(uint32_t)get(&slot->owner) == weir_thread_id();
 }
 
 /* Adds a stage of a slot. Calls by threads beside the workers count separately, but not those of the loop's stages. A
  * loop without workers does their work. */
 static void add_stage(struct weir_snapshot *snapshot, struct weir_thread_stats *thread, int stage,
-                      const struct weir_shared_cell *cell, bool own_work)
+                      const struct weir_cell *cell, bool own_work)
 {
-    struct weir_stage_stats one = {0};
     const struct weir_stage_info *info = weir_stage_info(stage);
-    if (!info || weir_shared_get(&cell->count) == 0)
+    if (!info)
         return;
-    read_cell(&one, cell);
-    thread->self_ns[stage] += one.self_ns;
-    if (info->kind == WEIR_KIND_WORK)
-        thread->work_ns += one.self_ns;
-    if (info->kind == WEIR_KIND_WAIT)
-        thread->wait_ns += one.self_ns;
     bool apart = !info->consumer && thread->role != WEIR_ROLE_WORKER && !own_work;
-    read_cell(apart ? &snapshot->others[stage] : &snapshot->stages[stage], cell);
+    thread->zones += weir_watch_count(&cell->count);
+    weir_stage_split(thread, stage,
+                     weir_cell_read(apart ? &snapshot->others[stage] : &snapshot->stages[stage], cell, false), 0);
 }
 
 static void read_slot(struct weir_snapshot *snapshot, struct weir_thread_stats *thread,
@@ -144,23 +108,17 @@ static void read_slot(struct weir_snapshot *snapshot, struct weir_thread_stats *
 static struct weir_snapshot *snapshot_of(const struct weir_segment *segment, int loader, const int map[WEIR_STAGE_MAX])
 {
     uint32_t n = weir_watch_slots(segment);
-    struct weir_snapshot *snapshot = calloc(1, sizeof *snapshot);
-    struct weir_thread_stats *threads = calloc(n + 1, sizeof *threads);
-    if (!snapshot || !threads) {
-        free(snapshot);
-        free(threads);
+    struct weir_snapshot *snapshot = weir_snapshot_new((int)n);
+    if (!snapshot)
         return NULL;
-    }
+    snapshot->n_threads = 0;
     bool workers = false;
     for (uint32_t i = 0; i < n; i++)
         workers |=
             weir_watch_is_of(&segment->slot[i], loader) && weir_watch_role_of(&segment->slot[i]) == WEIR_WATCH_WORKER;
-    snapshot->threads = threads;
-    snapshot->at_ns = weir_clock_monotonic_ns();
-    snapshot->n_stages = weir_stage_count();
     for (uint32_t i = 0; i < n; i++)
         if (weir_watch_is_of(&segment->slot[i], loader))
-            read_slot(snapshot, &threads[snapshot->n_threads++], &segment->slot[i], map, workers);
+            read_slot(snapshot, &snapshot->threads[snapshot->n_threads++], &segment->slot[i], map, workers);
     return snapshot;
 }
 
@@ -201,14 +159,15 @@ static void read_loop_counts(struct weir_watch_counts *to, const struct weir_sha
 
 static void add_worker_counts(struct weir_watch_worker_counts *to, const struct weir_shared_slot *slot)
 {
-    double wall_s = (double)wall_ns_of(slot) / 1e9;
-    to->wall_s += wall_s;
+    struct weir_thread_stats totals;
+    weir_totals_read(&totals, &slot->totals);
+    to->wall_s += (double)totals.wall_ns / 1e9;
     to->busy_s += weir_watch_s(&slot->cells[WEIR_WATCH_TOTAL_BATCH].total);
     to->busy_squares += weir_watch_squares(&slot->batch_squares);
     to->wait_s += weir_watch_s(&slot->cells[WEIR_WATCH_WAIT_WORK].total);
     to->start_s += weir_watch_s(&slot->cells[WEIR_WATCH_START_WORKER].total);
-    to->cpu_s += fmin((double)weir_shared_get(&slot->cpu_ns) / 1e9, wall_s);
-    to->delay_s += fmin((double)weir_shared_get(&slot->delay_ns) / 1e9, wall_s);
+    to->cpu_s += (double)totals.cpu_ns / 1e9;
+    to->delay_s += (double)totals.delay_ns / 1e9;
     to->batches += (double)weir_watch_count(&slot->batches);
     to->items += (double)weir_watch_count(&slot->items);
     to->item_count += (double)weir_watch_count(&slot->item_count);
@@ -229,47 +188,17 @@ void weir_watch_counts_subtract(struct weir_watch_counts *to, const struct weir_
 
 /* ---- settings ---- */
 
-static double number(const struct weir_shared_loader *loader, const char *key)
-{
-    int i = weir_watch_number_key(key);
-    bool is_set = i >= 0 && (atomic_load_explicit(&loader->numbers_set, memory_order_relaxed) >> i & 1);
-    double value = is_set ? weir_shared_double(&loader->numbers[i]) : -1;
-    return isfinite(value) && fabs(value) < 1e15 ? value : -1;
-}
-
-static void text(const struct weir_shared_loader *loader, const char *key, char to[WEIR_WATCH_TEXT])
-{
-    weir_shared_text_get(to, WEIR_WATCH_TEXT, loader->texts[weir_watch_text_key(key)].words, WEIR_TEXT_WORDS);
-}
-
 static void read_settings(struct weir_watch_settings *to, const struct weir_shared_loader *from)
 {
-    to->num_workers = number(from, "num_workers");
-    to->prefetch_factor = number(from, "prefetch_factor");
-    to->batch_size = number(from, "batch_size");
-    to->pin_memory = number(from, "pin_memory");
-    to->persistent_workers = number(from, "persistent_workers");
-    to->in_order = number(from, "in_order");
-    to->cuda = number(from, "cuda");
-    to->iterable = number(from, "iterable");
-    to->any_iterable = number(from, "any_iterable");
-    to->torch_threads = number(from, "torch_threads");
-    to->cv2_threads = number(from, "cv2_threads");
-    to->headroom = number(from, "headroom");
-    to->hdf5_opened = number(from, "hdf5_opened");
-    to->zone_ns = number(from, "zone_ns");
-    to->world_size = number(from, "world_size");
-    to->dataset_length = number(from, "dataset_length");
-    to->batches_per_epoch = number(from, "batches_per_epoch");
-    to->weir_items_s = number(from, "weir_items_s");
-    to->watched_items_s = number(from, "watched_items_s");
-    text(from, "start_method", to->start_method);
-    text(from, "dataset", to->dataset);
-    text(from, "collate", to->collate);
-    text(from, "torch_version", to->torch_version);
-    text(from, "sampler", to->sampler);
-    text(from, "weir_path", to->weir_path);
-    text(from, "weir_sample", to->weir_sample);
+    uint32_t set = atomic_load_explicit(&from->numbers_set, memory_order_relaxed);
+    for (int i = 0; i < WEIR_SEGMENT_NUMBERS && weir_watch_number_keys[i].key; i++) {
+        double value = set >> i & 1 ? weir_shared_double(&from->numbers[i]) : -1;
+        value = isfinite(value) && fabs(value) < 1e15 ? value : -1;
+        memcpy((char *)to + weir_watch_number_keys[i].offset, &value, sizeof value);
+    }
+    for (int i = 0; i < WEIR_SEGMENT_TEXTS && weir_watch_text_keys[i].key; i++)
+        weir_shared_text_get((char *)to + weir_watch_text_keys[i].offset, WEIR_WATCH_TEXT, from->texts[i].words,
+                             WEIR_TEXT_WORDS);
 }
 
 /* ---- epochs ---- */
@@ -280,10 +209,10 @@ static void read_epochs(struct weir_watch_reading *to, const struct weir_shared_
     uint64_t first = last > WEIR_WATCH_EPOCHS ? last - WEIR_WATCH_EPOCHS + 1 : 1;
     for (uint64_t number = first; number <= last && number < INT32_MAX; number++) {
         const struct weir_shared_epoch *epoch = &from->epoch[number % WEIR_WATCH_EPOCHS];
-        if (weir_shared_get(&epoch->number) != number)
+        if (get(&epoch->number) != number)
             continue;
         to->epochs[to->n_epochs++] = (struct weir_watch_epoch){.number = (int)number,
-                                                               .complete = weir_shared_get(&epoch->complete) != 0,
+                                                               .complete = get(&epoch->complete) != 0,
                                                                .total_s = weir_watch_s(&epoch->total),
                                                                .wait_s = weir_watch_s(&epoch->wait),
                                                                .first_wait_s = weir_watch_s(&epoch->first_wait),
@@ -305,8 +234,7 @@ int weir_watch_slowest_loader(const struct weir_watch *watch)
 {
     int most = 0;
     for (int i = 1; i < weir_watch_loaders(watch); i++)
-        if (weir_shared_get(&watch->segment->loader[i].wait_ticks) >
-            weir_shared_get(&watch->segment->loader[most].wait_ticks))
+        if (get(&watch->segment->loader[i].wait_ticks) > get(&watch->segment->loader[most].wait_ticks))
             most = i;
     return most;
 }
@@ -368,9 +296,9 @@ int weir_watch_threads(const struct weir_watch *watch, int loader, struct weir_w
     int n = 0;
     for (uint32_t i = 0; i < weir_watch_slots(watch->segment) && n < max; i++) {
         const struct weir_shared_slot *slot = &watch->segment->slot[i];
-        uint64_t owner = weir_shared_get(&slot->owner);
+        uint64_t owner = get(&slot->owner);
         if ((loader >= 0 && !weir_watch_is_of(slot, loader)) ||
-            atomic_load_explicit(&slot->ended, memory_order_relaxed))
+            atomic_load_explicit(&slot->totals.ended, memory_order_relaxed))
             continue;
         threads[n++] = (struct weir_watch_thread_id){.loader = slot_loader(slot),
                                                      .role = weir_watch_role_of(slot),

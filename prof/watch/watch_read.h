@@ -139,7 +139,4 @@ void *weir_watch_kept(const struct weir_watch *watch);
 /* Makes the next request of a loop call the function, once. It can be called in a handler of fork(). */
 void weir_watch_wake(struct weir_watch *watch, void (*on_wake)(struct weir_watch *watch));
 
-/* Returns the cost of a zone in ns, in C. Measured once per process, which takes about 1 ms. */
-double weir_watch_zone_cost_ns(void);
-
 #endif

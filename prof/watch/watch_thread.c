@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 static __thread struct weir_watch_thread *self;
@@ -33,6 +32,7 @@ static void in_child(void)
         return;
     weir_own_file_close(&self->schedstat);
     atomic_fetch_sub(&self->watch->users, 1);
+    free(self->thread);
     free(self);
     self = NULL;
     pthread_setspecific(ends, NULL);
@@ -45,13 +45,6 @@ static void begin(void)
 }
 
 /* ---- the kernel's figures ---- */
-
-static uint64_t thread_cpu_ns(void)
-{
-    struct timespec ts;
-    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts) == 0 ? (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec
-                                                            : 0;
-}
 
 static void open_schedstat(struct weir_own_file *file)
 {
@@ -73,19 +66,11 @@ static bool read_delay(struct weir_own_file *file, uint64_t *delay_ns)
 
 void weir_watch_account(struct weir_watch_thread *t, uint64_t now)
 {
-    struct weir_shared_slot *slot = t->slot;
-    uint64_t cpu_ns = thread_cpu_ns(), delay_ns;
-    if (cpu_ns > t->cpu_ns)
-        weir_shared_add(&slot->cpu_ns, cpu_ns - t->cpu_ns);
-    t->cpu_ns = cpu_ns;
-    if (read_delay(&t->schedstat, &delay_ns)) {
-        weir_shared_add(&slot->delay_ns, delay_ns > t->delay_ns ? delay_ns - t->delay_ns : 0);
-        t->delay_ns = delay_ns;
-    } else {
-        atomic_store_explicit(&slot->delay_known, 0, memory_order_relaxed);
-    }
-    if (now > weir_shared_get(&slot->seen))
-        weir_shared_put(&slot->seen, now);
+    uint64_t delay_ns;
+    bool known = read_delay(&t->schedstat, &delay_ns);
+    weir_thread_account(t->thread, weir_clock_to_ns(now), known ? &delay_ns : NULL);
+    if (!known)
+        atomic_store_explicit(&t->slot->totals.delay_unknown, 1, memory_order_relaxed);
 }
 
 /* ---- slots ---- */
@@ -111,29 +96,15 @@ static bool has_key(struct weir_shared_slot *slot, int loader, int role, int wor
 static bool take_back(struct weir_shared_slot *slot, uint64_t me)
 {
     uint64_t owner = atomic_load(&slot->owner);
-    if (!atomic_load(&slot->ended) && !is_dead(owner))
+    if (!atomic_load(&slot->totals.ended) && !is_dead(owner))
         return false;
     return atomic_compare_exchange_strong(&slot->owner, &owner, me);
-}
-
-static void continue_slot(struct weir_shared_slot *slot, uint64_t now, bool is_new)
-{
-    uint64_t seen = weir_shared_get(&slot->seen), started = weir_shared_get(&slot->started);
-    if (is_new || seen < started || seen > now)
-        started = now;
-    else
-        started += now - seen; /* the time between the two threads does not count */
-    weir_shared_put(&slot->started, started);
-    weir_shared_put(&slot->seen, now);
-    if (is_new)
-        atomic_store(&slot->delay_known, 1);
-    atomic_store(&slot->ended, 0);
 }
 
 /* A fresh slot's key is written before its number is counted, so that readers see the key. */
 static struct weir_shared_slot *take_slot(struct weir_segment *segment, int loader, int role, int worker)
 {
-    uint64_t me = owner_of_self(), now = weir_clock_ticks();
+    uint64_t me = owner_of_self();
     struct weir_shared_slot *slot = NULL;
     weir_segment_lock(segment);
     uint32_t n = atomic_load(&segment->slots);
@@ -151,9 +122,17 @@ static struct weir_shared_slot *take_slot(struct weir_segment *segment, int load
         atomic_store(&segment->slots, n + 1);
     }
     if (slot)
-        continue_slot(slot, now, is_new);
+        atomic_store(&slot->totals.ended, 0);
     weir_segment_unlock(segment);
     return slot;
+}
+
+/* The time in which the thread worked for another loader, or the slot had no thread, does not count. */
+static void use_slot(struct weir_watch_thread *t, struct weir_shared_slot *slot, uint64_t now)
+{
+    t->slot = slot;
+    weir_thread_use(t->thread, &slot->totals, slot->cells);
+    weir_totals_resume(&slot->totals, weir_clock_to_ns(now));
 }
 
 bool weir_watch_turn_to(struct weir_watch_thread *t, int loader)
@@ -168,41 +147,44 @@ bool weir_watch_turn_to(struct weir_watch_thread *t, int loader)
             slot = t->own[i];
     uint64_t now = weir_clock_ticks();
     weir_watch_account(t, now);
-    if (slot) {
-        /* Meanwhile the thread worked for another loader. */
-        uint64_t seen = weir_shared_get(&slot->seen);
-        weir_shared_add(&slot->started, now > seen ? now - seen : 0);
-        weir_shared_put(&slot->seen, now);
-    } else if (t->n_own < WEIR_WATCH_OWN_SLOTS) {
+    if (!slot && t->n_own < WEIR_WATCH_OWN_SLOTS) {
         slot = take_slot(t->watch->segment, loader, atomic_load(&t->slot->role), atomic_load(&t->slot->worker));
         if (slot)
             t->own[t->n_own++] = slot;
     }
     if (slot)
-        t->slot = slot;
+        use_slot(t, slot, now);
     return slot != NULL;
 }
 
 void weir_watch_turn_back(struct weir_watch_thread *t)
 {
-    if (t->depth > 0)
-        weir_watch_turn_to(t, atomic_load_explicit(&t->zones[t->depth].slot->loader, memory_order_relaxed));
+    const struct weir_open_zone *zone = weir_zone_top(t->thread);
+    const struct weir_shared_slot *slot = zone > t->thread->open ? zone->owner : NULL;
+    if (slot)
+        weir_watch_turn_to(t, atomic_load_explicit(&slot->loader, memory_order_relaxed));
 }
 
 static struct weir_watch_thread *thread_new(struct weir_watch *watch, struct weir_shared_slot *slot)
 {
     struct weir_watch_thread *t = calloc(1, sizeof *t);
-    if (!t)
+    struct weir_thread *thread = weir_thread_new();
+    uint64_t delay_ns;
+    if (!t || !thread) {
+        free(t);
+        free(thread);
         return NULL;
+    }
     t->watch = watch;
-    t->slot = t->own[0] = slot;
+    t->thread = thread;
+    t->own[0] = slot;
     t->n_own = 1;
-    open_schedstat(&t->schedstat);
-    t->cpu_ns = thread_cpu_ns();
-    if (!read_delay(&t->schedstat, &t->delay_ns))
-        atomic_store(&slot->delay_known, 0);
-    t->attached = weir_shared_get(&slot->seen); /* when it took the slot */
     t->until_sample = 1;
+    weir_thread_sample(thread, false);
+    t->lap.at = weir_clock_ticks();
+    use_slot(t, slot, t->lap.at);
+    open_schedstat(&t->schedstat);
+    weir_thread_resume(thread, read_delay(&t->schedstat, &delay_ns) ? &delay_ns : NULL);
     atomic_fetch_add(&watch->users, 1);
     return t;
 }
@@ -222,7 +204,7 @@ int weir_watch_thread(struct weir_watch *watch, int loader, int role, int worker
         return -1;
     self = thread_new(watch, slot);
     if (!self) {
-        atomic_store(&slot->ended, 1);
+        atomic_store(&slot->totals.ended, 1);
         return -1;
     }
     pthread_setspecific(ends, self);
@@ -234,15 +216,16 @@ void weir_watch_thread_end(void)
     struct weir_watch_thread *t = self;
     if (!t)
         return;
-    while (t->depth > 0)
-        weir_watch_zone_close(t, weir_clock_ticks());
+    while (weir_zone_top(t->thread) > t->thread->open)
+        weir_zone_end_(t->thread);
     weir_watch_account(t, weir_clock_ticks());
     for (int i = 0; i < t->n_own; i++)
-        atomic_store(&t->own[i]->ended, 1);
+        atomic_store(&t->own[i]->totals.ended, 1);
     weir_own_file_close(&t->schedstat);
     self = NULL;
     pthread_setspecific(ends, NULL);
     weir_watch_release(t->watch);
+    free(t->thread);
     free(t);
 }
 

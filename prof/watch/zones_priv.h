@@ -4,16 +4,7 @@
 
 #include "prof/watch/segment_priv.h"
 
-enum { WEIR_WATCH_DEPTH = 32, WEIR_WATCH_OWN_SLOTS = WEIR_WATCH_LOADERS };
-
-struct weir_watch_zone {
-    struct weir_shared_slot *slot;
-    int stage;
-    bool sampled;
-    int64_t item; /* its index, or -1 */
-    uint64_t start, child;
-    uint64_t cpu_start_ns, cpu_child_ns;
-};
+enum { WEIR_WATCH_OWN_SLOTS = WEIR_WATCH_LOADERS };
 
 enum weir_watch_mode {
     WEIR_WATCH_NORMAL,
@@ -40,17 +31,14 @@ struct weir_watch_loop {
 
 struct weir_watch_thread {
     struct weir_watch *watch;
+    struct weir_thread *thread;    /* its zones; their owners are slots */
     struct weir_shared_slot *slot; /* of the loader that the thread works for */
     struct weir_shared_slot *own[WEIR_WATCH_OWN_SLOTS];
     int n_own;
-    int depth; /* of zones, which start at zones[1] */
-    int too_deep;
-    struct weir_watch_zone zones[1 + WEIR_WATCH_DEPTH];
-    bool sampling; /* the CPU time of this batch's zones is read */
     unsigned until_sample;
     struct weir_own_file schedstat;
-    uint64_t delay_ns, cpu_ns;      /* at the last reading */
-    uint64_t attached, last_end;    /* ticks; last_end: of the last batch, 0 = none */
+    struct weir_lap lap;            /* since the last batch, or since the thread began */
+    bool has_batches;               /* there was a batch */
     uint64_t path_hash, path_start; /* the file that the open item reads; 0 = none */
     char path_name[WEIR_PATH_WORDS * 8];
     struct weir_watch_loop loops[WEIR_WATCH_LOADERS];
@@ -66,16 +54,12 @@ bool weir_watch_turn_to(struct weir_watch_thread *self, int loader);
 /* Makes it work for the loader of its innermost zone again, whose batch iterates the other loader. */
 void weir_watch_turn_back(struct weir_watch_thread *self);
 
-/* Open a zone, and close the innermost one. */
 void weir_watch_zone_open(struct weir_watch_thread *self, int stage, uint64_t now);
-void weir_watch_zone_close(struct weir_watch_thread *self, uint64_t now);
 /* Closes the innermost zone of this stage, wherever it is on the stack, if there is one. Zones above it stay open.
  * loader: -1 = any. Returns its duration. */
 uint64_t weir_watch_zone_close_stage(struct weir_watch_thread *self, int stage, int loader, uint64_t now);
 /* Forgets it instead. */
 void weir_watch_zone_drop(struct weir_watch_thread *self, int stage, int loader);
-/* Adds a call to a stage of a slot. nested: the part of it that belongs to other stages. */
-void weir_watch_cell_add(struct weir_shared_slot *slot, int stage, uint64_t ticks, uint64_t nested);
 
 /* Brings the slot's CPU time, waits for a core and time covered up to date. */
 void weir_watch_account(struct weir_watch_thread *self, uint64_t now);

@@ -216,8 +216,8 @@ Test(watch, zones_nest_and_an_exception_closes_them)
     cr_expect_leq(item->self_ns + snapshot->stages[WEIR_WATCH_READ].total_ns, item->total_ns);
     cr_expect_geq(item->self_ns, 2000000u);
     cr_expect_eq(snapshot->stages[WEIR_WATCH_TRANSFORM].count, 1);
-    cr_expect_eq(snapshot->stages[WEIR_WATCH_COLLATE].count, WEIR_WATCH_DEPTH);
-    cr_expect_eq(snapshot->threads[0].too_deep, 100 - WEIR_WATCH_DEPTH);
+    cr_expect_eq(snapshot->stages[WEIR_WATCH_COLLATE].count, WEIR_ZONES_DEEP);
+    cr_expect_eq(snapshot->threads[0].too_deep, 100 - WEIR_ZONES_DEEP);
 }
 
 /* Others may take the core from an item for as long as the slow ones take, so that they are found in the list, at any
@@ -385,8 +385,8 @@ Test(watch, a_loop_in_the_step_of_another_has_figures_of_its_own)
     cr_expect_eq(snapshot->stages[WEIR_WATCH_STEP].count, 1, "the last step did not end");
     cr_expect_geq(snapshot->stages[WEIR_WATCH_STEP].total_ns, 12000000u);
     cr_expect_eq(snapshot->stages[WEIR_WATCH_WAIT_DATA].count, 2);
-    weir_shared_put(&watch->segment->loader[0].wait_ticks, 5);
-    weir_shared_put(&watch->segment->loader[1].wait_ticks, 6);
+    put(&watch->segment->loader[0].wait_ticks, 5);
+    put(&watch->segment->loader[1].wait_ticks, 6);
     cr_expect_eq(weir_watch_slowest_loader(watch), 1);
 }
 
