@@ -33,11 +33,43 @@
 #define WEIR_VERDICT_BATCHES_LONG  8
 #define WEIR_VERDICT_SECONDS_LONG  1.0
 
-/* ---- jobs with a DataLoader, from inside and from outside ---- */
+/* ---- jobs with a DataLoader, timed by weir.watch or seen from outside by weir top: factors, and fractions of training
+ * time, of the loop's time, or of the workers' busy time ---- */
 
 #define WEIR_JOB_BUSY_WORKERS 0.75 /* of the workers' time, at work; from here on they are always at work */
 #define WEIR_JOB_ASLEEP       0.25 /* of the workers' time at work, without waits for a core: storage, or a lock */
-#define WEIR_JOB_LOOP_LOCK    0.15 /* of the loop's time, in locks */
+#define WEIR_JOB_LOOP_HELD    0.15 /* the loop: in locks, or waiting for batches that are ready */
+#define WEIR_JOB_START_UP     0.05 /* creating workers and their first batches */
+#define WEIR_JOB_COPIES       0.10 /* the loop, copying to the GPU */
+#define WEIR_JOB_PIN_BUSY     0.50 /* the pin thread */
+#define WEIR_JOB_PART         0.25 /* one stage of busy workers */
+#define WEIR_JOB_MORE_WORKERS 1.10 /* predicted gain of more workers */
+#define WEIR_JOB_SLOW_WORKER  1.5  /* time per batch of one worker over the usual one */
+#define WEIR_JOB_SLOW_FILE    3.0  /* time per item of one file over the others' ... */
+#define WEIR_JOB_FILE_SHARE   0.10 /* ... if it takes this part of the time with files */
+#define WEIR_JOB_SHARE        1.3  /* batches of one worker over the mean */
+#define WEIR_JOB_ORDER        0.30 /* of the waits, with other batches ready */
+#define WEIR_JOB_UNEVEN       0.60 /* standard deviation of batches over their mean */
+#define WEIR_JOB_OPENS        0.80 /* files opened per item; opening and closing count once each */
+#define WEIR_JOB_OPEN_SHARE   0.10 /* opening files */
+#define WEIR_JOB_HELPED       0.10 /* cores that a worker's other threads use; named from here on */
+#define WEIR_JOB_FREE         0.50 /* cores that nobody uses, for one more worker */
+
+/* ---- the same from figures that only weir top has: fractions of a thread's time unless stated otherwise ---- */
+
+#define WEIR_OUTSIDE_IDLE      0.50  /* workers that are idle for longer have filled their queue */
+#define WEIR_OUTSIDE_THREADS   1.50  /* running and ready threads per worker, or per core */
+#define WEIR_OUTSIDE_GPU_IDLE  0.50  /* an idle GPU */
+#define WEIR_OUTSIDE_GPU_USED  0.01  /* one that the job uses at all */
+#define WEIR_OUTSIDE_COPIES    1e9   /* bytes/s to the GPU; a core copies some 4e9 bytes/s of pageable memory */
+#define WEIR_OUTSIDE_BOTH      0.80  /* another thread is on a core, and the loop waits for a lock: no step does that */
+#define WEIR_OUTSIDE_THREAD    0.50  /* another Python thread of the main process, on a core */
+#define WEIR_OUTSIDE_YOUNG     0.25  /* of the time: workers are missing or younger than WEIR_OUTSIDE_YOUNG_S */
+#define WEIR_OUTSIDE_SLOW_BUSY 0.85  /* a slow worker is at work for longer ... */
+#define WEIR_OUTSIDE_SLOW_REST 0.60  /* ... and the median of the other workers for less */
+#define WEIR_OUTSIDE_PARKED    0.002 /* workers that are on a core for less belong to a loader that is not in use */
+#define WEIR_OUTSIDE_YOUNG_S   3.0
+#define WEIR_OUTSIDE_LEAST_S   2.5 /* seconds that a verdict needs */
 
 /* ---- Weir's own loader, whose stages are timed, and whose causes are in the order of their gain ---- */
 
@@ -76,42 +108,6 @@
 #define WEIR_VERDICT_REFUSED       0.02  /* of the requests to a server, refused with 429 or 503 */
 #define WEIR_VERDICT_QUEUED        2.0   /* mean time to the first byte over the shortest; above it, requests queue */
 #define WEIR_VERDICT_IN_FLIGHT     0.75  /* of the requests that read-ahead may keep in flight; below, they are few */
-
-/* ---- a DataLoader that weir.watch times: factors, and fractions of training time, of the loop's time, or of the
- * workers' busy time ---- */
-
-#define WEIR_WATCH_START_UP     0.05 /* creating workers and their first batches */
-#define WEIR_WATCH_DUE          0.05 /* waiting for batches that are ready */
-#define WEIR_WATCH_COPIES       0.10 /* the loop, copying to the GPU */
-#define WEIR_WATCH_PIN_BUSY     0.50 /* the pin thread */
-#define WEIR_WATCH_PART         0.25 /* one stage of busy workers */
-#define WEIR_WATCH_MORE_WORKERS 1.10 /* predicted gain of more workers */
-#define WEIR_WATCH_SLOW_WORKER  1.5  /* time per batch of one worker over the usual one */
-#define WEIR_WATCH_SLOW_FILE    3.0  /* time per item of one file over the others' ... */
-#define WEIR_WATCH_FILE_SHARE   0.10 /* ... if it takes this part of the time with files */
-#define WEIR_WATCH_SHARE        1.3  /* batches of one worker over the mean */
-#define WEIR_WATCH_ORDER        0.30 /* of the waits, with other batches ready */
-#define WEIR_WATCH_UNEVEN       0.60 /* standard deviation of batches over their mean */
-#define WEIR_WATCH_OPENS        0.80 /* files opened per item; opening and closing count once each */
-#define WEIR_WATCH_OPEN_SHARE   0.10 /* opening files */
-
-/* ---- a job that weir top samples: fractions of a thread's time unless stated otherwise ---- */
-
-#define WEIR_OUTSIDE_IDLE      0.50  /* workers that are idle for longer have filled their queue */
-#define WEIR_OUTSIDE_THREADS   1.50  /* running and ready threads per worker */
-#define WEIR_OUTSIDE_HELPED    0.10  /* cores that the other threads of a worker use: it waits for them */
-#define WEIR_OUTSIDE_GPU_IDLE  0.50  /* an idle GPU */
-#define WEIR_OUTSIDE_GPU_USED  0.01  /* one that the job uses at all */
-#define WEIR_OUTSIDE_COPIES    1e9   /* bytes/s to the GPU; a core copies some 4e9 bytes/s of pageable memory */
-#define WEIR_OUTSIDE_BOTH      0.80  /* another thread is on a core, and the loop waits for a lock: no step does that */
-#define WEIR_OUTSIDE_THREAD    0.50  /* another Python thread of the main process, on a core */
-#define WEIR_OUTSIDE_YOUNG     0.25  /* of the time: workers are missing or younger than WEIR_OUTSIDE_YOUNG_S */
-#define WEIR_OUTSIDE_SLOW_BUSY 0.85  /* a slow worker, or the pin thread, is at work for longer ... */
-#define WEIR_OUTSIDE_SLOW_REST 0.60  /* ... and the median of the other workers for less */
-#define WEIR_OUTSIDE_PARKED    0.002 /* workers that are on a core for less belong to a loader that is not in use */
-#define WEIR_OUTSIDE_FREE      0.50  /* cores that nobody uses, for one more worker */
-#define WEIR_OUTSIDE_YOUNG_S   3.0
-#define WEIR_OUTSIDE_LEAST_S   2.5 /* seconds that a verdict needs */
 
 /* ---- ranks: against the other ranks ---- */
 

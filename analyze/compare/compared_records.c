@@ -1,7 +1,7 @@
 /* Weir's own logs: those of weir run, weir train and weir.watch. */
 #include "analyze/compare/compared_priv.h"
+#include "analyze/jobs/job_verdict.h"
 #include "analyze/logs/log_read.h"
-#include "analyze/watch/watch_verdict.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -143,10 +143,10 @@ static int take_verdict(struct weir_compared *compared, const struct weir_log_re
         compared->cores = machine->cores;
     }
     if (record->watch) {
-        struct weir_watch_verdict *verdict = calloc(1, sizeof *verdict);
+        struct weir_job_verdict *verdict = calloc(1, sizeof *verdict);
         if (!verdict)
             return -ENOMEM;
-        weir_watch_verdict_make(verdict, record->watch, &record->report);
+        weir_job_judge(verdict, record->watch);
         take_found(compared, &verdict->found);
         free(verdict);
         return 0;

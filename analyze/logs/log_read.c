@@ -49,15 +49,16 @@ static void read_report(struct weir_log_at *at, const json_t *object, struct wei
 }
 
 /* Reads the figures of a watched loader. Returns 0 or -ENOMEM. */
-static int read_watch(struct weir_log_at *at, const json_t *watch, struct weir_watch_figures **figures)
+static int read_watch(struct weir_log_at *at, const json_t *watch, struct weir_log_record *record)
 {
     if (!json_is_object(watch))
         return 0;
-    *figures = calloc(1, sizeof **figures);
-    if (!*figures)
+    record->watch = calloc(1, sizeof *record->watch);
+    if (!record->watch)
         return -ENOMEM;
-    weir_log_fields(at, watch, &weir_watch_fields, *figures);
-    (*figures)->known = true;
+    weir_log_fields(at, watch, &weir_watch_fields, record->watch);
+    weir_dataloader_add_report(record->watch, &record->report);
+    record->watch->known = true;
     return 0;
 }
 
@@ -156,7 +157,7 @@ static int take_record(struct weir_log_record *record, json_t *object, struct we
     } else {
         record->type = WEIR_LOG_STAGES;
         read_report(&at, object, &record->report);
-        code = read_watch(&at, json_object_get(object, "watch"), &record->watch);
+        code = read_watch(&at, json_object_get(object, "watch"), record);
     }
     if (code < 0)
         return code;
@@ -229,7 +230,7 @@ void weir_log_report_json(struct weir_json *json, const struct weir_log_record *
 {
     weir_loader_report_json(json, &record->report);
     if (record->watch)
-        weir_watch_json(json, record->watch, &record->report);
+        weir_watch_json(json, record->watch);
     else
         weir_verdict_of_log_json(json, &record->report);
 }

@@ -2,9 +2,9 @@
 #ifndef WEIR_ANALYZE_LOGS_LOG_READ_H
 #define WEIR_ANALYZE_LOGS_LOG_READ_H
 
+#include "analyze/jobs/dataloader.h"
 #include "analyze/logs/log_lines.h"
 #include "analyze/prediction/whatif.h"
-#include "analyze/watch/watch_figures.h"
 #include "weir/base.h"
 #include "weir/report.h"
 
@@ -40,14 +40,14 @@ struct weir_log_used {
 struct weir_log_record {
     enum weir_log_type type;
     uint64_t line;
-    struct weir_log_used used;          /* for WEIR_LOG_RUN */
-    struct weir_start_line start;       /* for WEIR_LOG_START */
-    struct weir_epoch_line epoch;       /* for WEIR_LOG_EPOCH */
-    struct weir_loader_report report;   /* for WEIR_LOG_STAGES */
-    struct weir_watch_figures *watch;   /* the same, if the loader was watched, otherwise NULL; owned */
-    struct weir_measured_line measured; /* for WEIR_LOG_MEASURED */
-    struct weir_whatif *whatif;         /* for WEIR_LOG_WHATIF; owned */
-    struct weir_log_window window;      /* for WEIR_LOG_PROFILE */
+    struct weir_log_used used;             /* for WEIR_LOG_RUN */
+    struct weir_start_line start;          /* for WEIR_LOG_START */
+    struct weir_epoch_line epoch;          /* for WEIR_LOG_EPOCH */
+    struct weir_loader_report report;      /* for WEIR_LOG_STAGES */
+    struct weir_dataloader_figures *watch; /* the same, if the loader was watched, otherwise NULL; owned */
+    struct weir_measured_line measured;    /* for WEIR_LOG_MEASURED */
+    struct weir_whatif *whatif;            /* for WEIR_LOG_WHATIF; owned */
+    struct weir_log_window window;         /* for WEIR_LOG_PROFILE */
     void *parsed_;
 };
 

@@ -6,7 +6,7 @@
 #include "analyze/page/page.h"
 #include "analyze/page/page_html.h"
 #include "analyze/verdict/verdict.h"
-#include "analyze/watch/watch_verdict.h"
+#include "analyze/watch/watch_text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,10 +55,10 @@ struct weir_page_run {
     struct weir_page_table *tables;
     int n_stages;
     char stages[WEIR_PAGE_STAGES][WEIR_REPORT_NAME];
-    struct weir_loader_report *report; /* the newest table, in the end that of the whole run; NULL = none; owned */
-    struct weir_watch_figures *watch;  /* of the same table; NULL = not a watched loader; owned */
-    struct weir_plain_log *plain;      /* a plain log, which has no report; NULL = another; owned */
-    char trace[WEIR_PAGE_TRACE];       /* path of the newest trace of --profile; empty = none */
+    struct weir_loader_report *report;     /* the newest table, in the end that of the whole run; NULL = none; owned */
+    struct weir_dataloader_figures *watch; /* of the same table; NULL = not a watched loader; owned */
+    struct weir_plain_log *plain;          /* a plain log, which has no report; NULL = another; owned */
+    char trace[WEIR_PAGE_TRACE];           /* path of the newest trace of --profile; empty = none */
 };
 
 struct weir_page {

@@ -15,7 +15,7 @@ struct summary {
     bool is_setting;
     bool items;             /* the rate is in items/s */
     struct weir_verdict of; /* without causes for a watched loader */
-    struct weir_watch_verdict watch;
+    struct weir_job_verdict watch;
 };
 
 /* ---- the text ---- */
@@ -212,7 +212,7 @@ static void summarise(struct summary *s, const struct weir_page_run *run)
     if (run->plain) {
         s->wait = weir_plain_wait(run->plain);
     } else if (run->watch) {
-        weir_watch_verdict_make(&s->watch, run->watch, run->report);
+        weir_job_judge(&s->watch, run->watch);
         take(s, &s->watch.found, run->watch->loop_s > 0 ? run->watch->items / run->watch->loop_s : 0);
     } else {
         weir_verdict_make(&s->of, run->report, NULL);

@@ -1,5 +1,5 @@
 #include "analyze/watch/watch_report.h"
-#include "analyze/watch/watch_sampling.h"
+#include "analyze/watch/watch_figures.h"
 #include "analyze/watch/watch_text.h"
 #include "base/gz_file.h"
 #include "base/proc.h"
@@ -44,7 +44,7 @@ struct made {
     struct weir_watch_samples samples;
     struct weir_machine_now machine;
     struct weir_snapshot *snapshot;
-    struct weir_watch_figures figures;
+    struct weir_dataloader_figures figures;
     struct weir_loader_report report;
 };
 
@@ -136,7 +136,7 @@ static void free_made(struct made *made)
 static void fill_report(struct made *made, bool whole)
 {
     struct weir_loader_report *report = &made->report;
-    const struct weir_watch_figures *f = &made->figures;
+    const struct weir_dataloader_figures *f = &made->figures;
     const struct weir_watch_settings *s = &f->settings;
     report->timing = true;
     report->final = whole;
@@ -220,6 +220,7 @@ static int make(struct made *made, struct weir_watch *watch, struct reports *rep
         return rc;
     made->reading.counts.epochs = counts.epochs;
     fill_report(made, !then);
+    weir_dataloader_add_report(&made->figures, &made->report);
     if (then && ends)
         move_mark(then, made, &counts, &samples);
     return 0;
@@ -252,7 +253,7 @@ static void write_stages(FILE *out, const struct made *made, bool logs)
         weir_json_int(&json, "schema", WEIR_JSON_SCHEMA);
     weir_json_text(&json, "type", logs ? "stages" : "watch");
     weir_fields_json(&json, &weir_stages_fields, &made->report);
-    weir_watch_json(&json, &made->figures, &made->report);
+    weir_watch_json(&json, &made->figures);
     weir_json_end(&json, '}');
     weir_json_close(&json);
 }

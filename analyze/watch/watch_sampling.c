@@ -1,4 +1,4 @@
-#include "analyze/watch/watch_sampling.h"
+#include "analyze/watch/watch_figures.h"
 #include "base/threads.h"
 
 #include <math.h>
@@ -68,13 +68,6 @@ static void update_tasks(const struct weir_watch *watch)
     sampler.n_tasks = kept;
 }
 
-static void add_uses(struct weir_watch_uses *to, const struct weir_task_shares *shares)
-{
-    to->seconds += shares->seconds;
-    for (int i = 0; i < WEIR_TASK_USES; i++)
-        to->of_s[i] += shares->of[i] * shares->seconds;
-}
-
 /* CPU times of the process count in ticks of 10 ms, so they are read once per second. */
 static void take_process(struct task *task, struct weir_watch_samples *to)
 {
@@ -101,10 +94,10 @@ static void take_task(struct task *task)
     pthread_mutex_lock(&sampler.lock);
     sampler.n_samples = task->id.loader < sampler.n_samples ? sampler.n_samples : task->id.loader + 1;
     if (task->id.role == WEIR_WATCH_WORKER) {
-        add_uses(&to->workers[task->id.worker], &shares);
+        weir_task_shares_add(&to->workers[task->id.worker], &shares);
         take_process(task, to);
     } else {
-        add_uses(&to->loop, &shares);
+        weir_task_shares_add(&to->loop, &shares);
     }
     pthread_mutex_unlock(&sampler.lock);
 }
@@ -256,37 +249,22 @@ void weir_watch_samples_read(int loader, struct weir_watch_samples *samples)
     pthread_mutex_unlock(&sampler.lock);
 }
 
-_Static_assert(sizeof(struct weir_watch_samples) % sizeof(double) == 0, "all members are doubles");
-
 void weir_watch_samples_subtract(struct weir_watch_samples *to, const struct weir_watch_samples *then)
 {
-    double numbers[sizeof *to / sizeof(double)], old[sizeof *to / sizeof(double)];
-    memcpy(numbers, to, sizeof numbers);
-    memcpy(old, then, sizeof old);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        numbers[i] = fmax(numbers[i] - old[i], 0);
-    memcpy(to, numbers, sizeof numbers);
+    weir_task_shares_subtract(&to->loop, &then->loop);
+    for (int i = 0; i < WEIR_WATCH_WORKERS; i++)
+        weir_task_shares_subtract(&to->workers[i], &then->workers[i]);
+    to->threads = fmax(to->threads - then->threads, 0);
+    to->thread_counts = fmax(to->thread_counts - then->thread_counts, 0);
+    to->process_cpu_s = fmax(to->process_cpu_s - then->process_cpu_s, 0);
+    to->task_cpu_s = fmax(to->task_cpu_s - then->task_cpu_s, 0);
 }
 
-static void fill_shares(struct weir_watch_shares *to, const struct weir_watch_uses *from)
+void weir_watch_samples_fill(struct weir_dataloader_figures *figures, const struct weir_watch_samples *samples)
 {
-    if (from->seconds <= 0)
-        return;
-    to->seconds = from->seconds;
-    to->storage = from->of_s[WEIR_TASK_STORAGE] / from->seconds;
-    to->lock = from->of_s[WEIR_TASK_LOCK] / from->seconds;
-    to->sleep = from->of_s[WEIR_TASK_SLEEP] / from->seconds;
-    to->idle = from->of_s[WEIR_TASK_IDLE] / from->seconds;
-    to->other = from->of_s[WEIR_TASK_OTHER] / from->seconds;
-}
-
-void weir_watch_samples_fill(struct weir_watch_figures *figures, const struct weir_watch_samples *samples)
-{
-    fill_shares(&figures->loop_shares, &samples->loop);
-    for (int i = 0; i < figures->n_workers; i++) {
-        int worker = (int)figures->workers[i].worker;
-        fill_shares(&figures->workers[i].shares, &samples->workers[worker]);
-    }
+    figures->loop.shares = samples->loop;
+    for (int i = 0; i < figures->n_workers; i++)
+        figures->workers[i].shares = samples->workers[(int)figures->workers[i].id];
     if (samples->thread_counts > 0)
         figures->n_threads = samples->threads / samples->thread_counts;
     if (samples->task_cpu_s > 0.1)

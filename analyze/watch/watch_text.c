@@ -1,5 +1,4 @@
 #include "analyze/watch/watch_text.h"
-#include "analyze/watch/watch_verdict.h"
 #include "base/table.h"
 #include "base/terminal.h"
 #include "prof/report/report_fields.h"
@@ -11,7 +10,8 @@
 
 /* ---- the verdict ---- */
 
-static void print_limits(FILE *out, const struct weir_watch_verdict *verdict, const struct weir_watch_figures *figures)
+static void print_limits(FILE *out, const struct weir_job_verdict *verdict,
+                         const struct weir_dataloader_figures *figures)
 {
     if (verdict->most > 1.005 && verdict->found.bound != WEIR_BOUND_UNKNOWN) {
         fputs("  without any wait for data: ", out);
@@ -53,7 +53,7 @@ static void print_trial(FILE *out, const struct weir_watch_settings *s)
         fputs("  use weir.Loader         instead of the dataset and its DataLoader: docs/python.md\n", out);
 }
 
-void weir_watch_trial_print(FILE *out, const struct weir_watch_figures *figures)
+void weir_watch_trial_print(FILE *out, const struct weir_dataloader_figures *figures)
 {
     struct weir_wrap wrap;
     FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
@@ -62,8 +62,8 @@ void weir_watch_trial_print(FILE *out, const struct weir_watch_figures *figures)
 }
 
 struct printed {
-    const struct weir_watch_verdict *verdict;
-    const struct weir_watch_figures *figures;
+    const struct weir_job_verdict *verdict;
+    const struct weir_dataloader_figures *figures;
 };
 
 static void print_more(FILE *out, const void *user)
@@ -73,14 +73,14 @@ static void print_more(FILE *out, const void *user)
     print_trial(out, &printed->figures->settings);
 }
 
-void weir_watch_verdict_lines(FILE *out, const struct weir_watch_verdict *verdict,
-                              const struct weir_watch_figures *figures)
+void weir_watch_verdict_lines(FILE *out, const struct weir_job_verdict *verdict,
+                              const struct weir_dataloader_figures *figures)
 {
     weir_diagnosis_lines(out, &verdict->found, print_more, &(struct printed){verdict, figures});
 }
 
-void weir_watch_verdict_print(FILE *out, const struct weir_watch_verdict *verdict,
-                              const struct weir_watch_figures *figures)
+void weir_watch_verdict_print(FILE *out, const struct weir_job_verdict *verdict,
+                              const struct weir_dataloader_figures *figures)
 {
     weir_diagnosis_print(out, &verdict->found, print_more, &(struct printed){verdict, figures});
 }
@@ -99,7 +99,8 @@ static void print_flag(FILE *out, const char *name, double value)
         fprintf(out, ", %s=True", name);
 }
 
-static void print_loader(FILE *out, const struct weir_watch_figures *figures, const struct weir_loader_report *report)
+static void print_loader(FILE *out, const struct weir_dataloader_figures *figures,
+                         const struct weir_loader_report *report)
 {
     const struct weir_watch_settings *s = &figures->settings;
     fprintf(out, "loader %s: %s", figures->name, s->dataset[0] ? s->dataset : "any iterable");
@@ -119,7 +120,7 @@ static void print_loader(FILE *out, const struct weir_watch_figures *figures, co
             report->wall_s, report->final ? "" : " since the last table");
 }
 
-static void print_ready(FILE *out, const struct weir_watch_figures *f)
+static void print_ready(FILE *out, const struct weir_dataloader_figures *f)
 {
     if (f->ready_known > 0)
         fprintf(out, "ready batches at each request: mean %.2f, min %.0f, max %.0f (%.0f requests, %.0f found none)\n",
@@ -154,7 +155,7 @@ static void add_percent(struct weir_table *table, double part, double whole)
         weir_table_cell(table, "-");
 }
 
-static void print_workers(FILE *out, const struct weir_watch_figures *f)
+static void print_workers(FILE *out, const struct weir_dataloader_figures *f)
 {
     struct weir_table table;
     char time[24];
@@ -162,9 +163,9 @@ static void print_workers(FILE *out, const struct weir_watch_figures *f)
         return;
     weir_table_open(&table, worker_columns, sizeof worker_columns / sizeof *worker_columns);
     for (int i = 0; i < f->n_workers; i++) {
-        const struct weir_watch_worker *w = &f->workers[i];
+        const struct weir_thread_figures *w = &f->workers[i];
         bool sampled = w->shares.seconds > 0;
-        weir_table_cell(&table, "worker %.0f", w->worker);
+        weir_table_cell(&table, "worker %.0f", w->id);
         weir_table_cell(&table, "%.0f", w->batches);
         weir_table_cell(&table, "%s", weir_report_time(time, w->batch_s));
         weir_table_cell(&table, "%.0f%%", 100 * w->spread);
@@ -172,9 +173,9 @@ static void print_workers(FILE *out, const struct weir_watch_figures *f)
         add_percent(&table, w->wait_s, w->wall_s);
         add_percent(&table, w->cpu_s, w->wall_s);
         add_percent(&table, w->delay_s, w->wall_s);
-        add_percent(&table, sampled ? w->shares.storage : -1, 1);
-        add_percent(&table, sampled ? w->shares.lock : -1, 1);
-        add_percent(&table, sampled ? w->shares.sleep : -1, 1);
+        add_percent(&table, sampled ? w->shares.of[WEIR_TASK_STORAGE] : -1, 1);
+        add_percent(&table, sampled ? w->shares.of[WEIR_TASK_LOCK] : -1, 1);
+        add_percent(&table, sampled ? w->shares.of[WEIR_TASK_SLEEP] : -1, 1);
         weir_table_cell(&table, "%.2fs", w->asked_of_s);
     }
     weir_table_print(out, &table);
@@ -182,7 +183,7 @@ static void print_workers(FILE *out, const struct weir_watch_figures *f)
 
 /* ---- slow items and files ---- */
 
-static void print_items(FILE *out, const struct weir_watch_figures *f)
+static void print_items(FILE *out, const struct weir_dataloader_figures *f)
 {
     static const struct weir_column columns[] = {{"slowest items", .left = true},
                                                  {.heading = "time"},
@@ -214,7 +215,7 @@ static void print_items(FILE *out, const struct weir_watch_figures *f)
         weir_table_free(&table);
 }
 
-static void print_files(FILE *out, const struct weir_watch_figures *f)
+static void print_files(FILE *out, const struct weir_dataloader_figures *f)
 {
     static const struct weir_column columns[] = {{"slowest files", .left = true, .shrink_to = 20},
                                                  {.heading = "items"},
@@ -235,7 +236,7 @@ static void print_files(FILE *out, const struct weir_watch_figures *f)
     fprintf(out, "files seen: %.0f, %s per item on average\n", f->files_seen, weir_report_time(time, f->files_mean_s));
 }
 
-static void print_unseen(FILE *out, const struct weir_watch_figures *f)
+static void print_unseen(FILE *out, const struct weir_dataloader_figures *f)
 {
     for (int i = 0; i < f->n_unseen; i++)
         fprintf(out, "%s%s", i == 0 ? "not timed: " : ", ", f->unseen[i].what);
@@ -254,13 +255,13 @@ static void print_cost(FILE *out, const struct weir_report *report)
     fputc('\n', out);
 }
 
-void weir_watch_print(FILE *out, const struct weir_watch_figures *figures, const struct weir_loader_report *report,
+void weir_watch_print(FILE *out, const struct weir_dataloader_figures *figures, const struct weir_loader_report *report,
                       enum weir_lang lang, bool verdict_only)
 {
     struct weir_wrap wrap;
-    struct weir_watch_verdict *verdict = malloc(sizeof *verdict);
+    struct weir_job_verdict *verdict = malloc(sizeof *verdict);
     if (verdict) {
-        weir_watch_verdict_make(verdict, figures, report);
+        weir_job_judge(verdict, figures);
         weir_watch_verdict_print(out, verdict, figures);
     }
     free(verdict);
@@ -291,7 +292,7 @@ static double known(double figure)
     return figure > 0 ? figure : -1;
 }
 
-void weir_watch_verdict_json(struct weir_json *json, const struct weir_watch_verdict *verdict)
+static void verdict_json(struct weir_json *json, const struct weir_job_verdict *verdict)
 {
     weir_json_object(json, "verdict");
     weir_json_known(json, "without_waits", known(verdict->most));
@@ -316,16 +317,15 @@ static void json_trial(struct weir_json *json, const struct weir_watch_settings 
     weir_json_end(json, '}');
 }
 
-void weir_watch_json(struct weir_json *json, const struct weir_watch_figures *figures,
-                     const struct weir_loader_report *report)
+void weir_watch_json(struct weir_json *json, const struct weir_dataloader_figures *figures)
 {
-    struct weir_watch_verdict *verdict = malloc(sizeof *verdict);
+    struct weir_job_verdict *verdict = malloc(sizeof *verdict);
     weir_json_object(json, "watch");
     weir_fields_json(json, &weir_watch_fields, figures);
     weir_json_end(json, '}');
     if (verdict) {
-        weir_watch_verdict_make(verdict, figures, report);
-        weir_watch_verdict_json(json, verdict);
+        weir_job_judge(verdict, figures);
+        verdict_json(json, verdict);
     }
     free(verdict);
     json_trial(json, &figures->settings);

@@ -2,6 +2,7 @@
 #ifndef WEIR_CLI_TOP_TOP_H
 #define WEIR_CLI_TOP_TOP_H
 
+#include "analyze/jobs/job_verdict.h"
 #include "analyze/jobs/outside.h"
 #include "prof/gpu/nvml.h"
 #include "prof/report/machine.h"
@@ -42,8 +43,8 @@ struct top_job {
     struct weir_job_figures last;       /* of the last interval */
     struct weir_job_figures total;      /* of all intervals */
     struct weir_outside_window window;
-    struct weir_outside_figures figures;
-    struct weir_outside_verdict verdict;
+    struct weir_dataloader_figures figures;
+    struct weir_job_verdict verdict;
 };
 
 enum top_order { TOP_BY_PROCESS, TOP_BY_CPU, TOP_BY_MEMORY, TOP_BY_READS };
@@ -77,6 +78,9 @@ int top_sample(struct top *top, struct weir_err *err);
 
 /* Ends the current interval, unless it is too short for figures. */
 void top_finish(struct top *top);
+
+/* Adds the last interval to the job's window, and judges it. other_jobs_cores: as in struct weir_outside_interval. */
+void top_judge(struct top_job *job, double other_jobs_cores);
 
 /* Returns whether a job is running. */
 bool top_is_running(const struct top *top);

@@ -183,6 +183,21 @@ static void take_interval(struct top_job *job)
     weir_job_figures_add(&job->total, &job->last);
 }
 
+void top_judge(struct top_job *job, double other_jobs_cores)
+{
+    *weir_outside_next(&job->window) = (struct weir_outside_interval){
+        .job = job->last,
+        .machine = job->machine,
+        .gpu_busy = job->has_gpu ? job->gpu_now.busy : -1,
+        .to_gpu_bytes_per_s = job->has_gpu ? job->gpu_now.to_gpu_bytes_per_s : -1,
+        .other_jobs_cores = other_jobs_cores,
+        .world_size = job->job.world_size,
+    };
+    weir_outside_add(&job->window);
+    weir_outside_figures(&job->window, &job->figures);
+    weir_job_judge(&job->verdict, &job->figures);
+}
+
 static void judge(const struct top *top, struct top_job *job)
 {
     double others = 0;
@@ -190,15 +205,7 @@ static void judge(const struct top *top, struct top_job *job)
         if (top->jobs[i] != job && !top->jobs[i]->ended && top->jobs[i]->last.cores > 0)
             others += top->jobs[i]->last.cores;
     job->has_gpu = top_gpus_read(top->gpus, job->gpu, &job->gpu_now);
-    const struct weir_outside_interval interval = {
-        .job = &job->last,
-        .machine = &job->machine,
-        .gpu_busy = job->has_gpu ? job->gpu_now.busy : -1,
-        .to_gpu_bytes_per_s = job->has_gpu ? job->gpu_now.to_gpu_bytes_per_s : -1,
-        .other_jobs_cores = others < job->machine.others_cores ? others : job->machine.others_cores};
-    weir_outside_add(&job->window, &interval);
-    weir_outside_figures(&job->window, &job->figures);
-    weir_outside_judge(&job->verdict, &job->figures);
+    top_judge(job, others < job->machine.others_cores ? others : job->machine.others_cores);
 }
 
 static void end_interval(struct top *top)
@@ -266,7 +273,7 @@ int top_slowest_rank(const struct top *top, double *least, double *median)
         const struct top_job *job = top->jobs[i];
         if (job->job.rank < 0 || job->job.world_size < 2 || !job->verdict.ready)
             continue;
-        waits[n] = job->figures.main[WEIR_TASK_LOCK] + job->figures.main[WEIR_TASK_OTHER];
+        waits[n] = job->figures.loop.shares.of[WEIR_TASK_LOCK] + job->figures.loop.shares.of[WEIR_TASK_OTHER];
         if (n == 0 || waits[n] < *least) {
             *least = waits[n];
             slowest = i;

@@ -30,9 +30,15 @@ static void put_files(struct weir_json *json, const void *from)
     weir_json_end(json, ']');
 }
 
-static void put_verdict(struct weir_json *json, const void *verdict)
+static void put_verdict(struct weir_json *json, const void *from)
 {
-    weir_outside_json(json, verdict);
+    const struct weir_job_verdict *verdict = from;
+    const struct weir_diagnosis *found = &verdict->found;
+    weir_json_object(json, "verdict");
+    weir_json_bool(json, "ready", verdict->ready);
+    weir_json_text(json, "certainty", found->n_causes ? weir_certainty_name(found->causes[0].certainty) : NULL);
+    weir_diagnosis_json(json, found);
+    weir_json_end(json, '}');
 }
 
 static const char *loader_name(int is_weir)
@@ -44,7 +50,14 @@ static const char *loader_name(int is_weir)
 static double throttled(const void *job)
 {
     const struct top_job *of = job;
-    return of->machine.throttling ? of->figures.throttled : -1;
+    double periods = (double)of->figures.machine.periods;
+    return !of->machine.throttling ? -1 : periods > 0 ? (double)of->figures.machine.throttled / periods : 0;
+}
+
+static double job_cores(const void *job)
+{
+    const struct weir_dataloader_figures *figures = &((const struct top_job *)job)->figures;
+    return figures->wall_s > 0 ? figures->cpu_s / figures->wall_s : 0;
 }
 
 #define S struct weir_process_figures
@@ -69,16 +82,16 @@ static const struct weir_field machine[] = {
     PLAIN("online", machine.online),
     POSITIVE("quota_cores", machine.quota_cores),
     DERIVED_KNOWN("throttled", throttled),
-    PLAIN("job_cores", figures.job_cores),
-    PLAIN("others_cores", figures.others_cores),
-    PLAIN("other_jobs_cores", figures.other_jobs_cores),
-    PLAIN("steal_cores", figures.steal_cores),
+    DERIVED("job_cores", job_cores),
+    PLAIN("others_cores", figures.machine.others_cores),
+    PLAIN("other_jobs_cores", figures.outside.other_jobs_cores),
+    PLAIN("steal_cores", figures.machine.steal_cores),
 };
 static WEIR_FIELDS(machine_fields, machine);
 static const struct weir_field gpu[] = {
     PLAIN("index", gpu),
     PLAIN("name", gpu_now.name),
-    KNOWN("busy", figures.gpu_busy),
+    KNOWN("busy", figures.outside.gpu_busy),
     PLAIN("memory_used_bytes", gpu_now.memory_used_bytes),
     PLAIN("memory_bytes", gpu_now.memory_bytes),
     KNOWN("to_gpu_bytes_per_s", gpu_now.to_gpu_bytes_per_s),

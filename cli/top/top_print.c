@@ -222,13 +222,13 @@ static void print_table(FILE *out, const struct top *top, const struct top_job *
 
 void top_print_verdict(FILE *out, const struct top *top, const struct top_job *job)
 {
-    int left = (int)ceil(WEIR_OUTSIDE_INTERVALS * top->interval_s - job->figures.seconds);
+    int left = (int)ceil(WEIR_OUTSIDE_INTERVALS * top->interval_s - job->figures.loop_s);
     if (!job->verdict.ready)
         fprintf(out, "verdict: %s\n", job->ended ? "the job ended too early" : "measuring");
     else
         weir_diagnosis_print(out, &job->verdict.found, NULL, NULL);
     if (job->verdict.ready && left > 0 && !top->totals && !job->ended)
-        fprintf(out, "         (after %.0f s; figures of %.0f s make it more certain)\n", job->figures.seconds,
+        fprintf(out, "         (after %.0f s; figures of %.0f s make it more certain)\n", job->figures.loop_s,
                 WEIR_OUTSIDE_INTERVALS * top->interval_s);
 }
 

@@ -399,19 +399,12 @@ static double mean(double a, double a_s, double b, double b_s)
     return (a * a_s + b * b_s) / (a_s + b_s);
 }
 
-static void add_shares(struct weir_task_shares *total, const struct weir_task_shares *more)
-{
-    for (int use = 0; use < WEIR_TASK_USES; use++)
-        total->of[use] = mean(total->of[use], total->seconds, more->of[use], more->seconds);
-    total->seconds += more->seconds;
-}
-
-static void add_process(struct weir_process_figures *total, const struct weir_process_figures *more)
+void weir_process_figures_add(struct weir_process_figures *total, const struct weir_process_figures *more)
 {
     struct weir_process_figures sum = *more;
     double then_s = total->shares.seconds, more_s = more->shares.seconds;
     sum.shares = total->shares;
-    add_shares(&sum.shares, &more->shares);
+    weir_task_shares_add(&sum.shares, &more->shares);
     sum.ready_threads = mean(total->ready_threads, then_s, more->ready_threads, more_s);
     sum.other_cores = mean(total->other_cores, then_s, more->other_cores, more_s);
     sum.storage_bytes_per_s = mean(total->storage_bytes_per_s, then_s, more->storage_bytes_per_s, more_s);
@@ -428,11 +421,11 @@ void weir_job_figures_add(struct weir_job_figures *total, const struct weir_job_
         return;
     total->cores = mean(total->cores, then_s, interval->cores, more_s);
     total->other_thread = mean(total->other_thread, then_s, interval->other_thread, more_s);
-    add_process(&total->main, &interval->main);
+    weir_process_figures_add(&total->main, &interval->main);
     total->torch = interval->torch;
     total->weir = interval->weir;
     total->has_pin = total->has_pin || interval->has_pin;
-    add_shares(&total->pin, &interval->pin);
+    weir_task_shares_add(&total->pin, &interval->pin);
     total->workers_begun += interval->workers_begun;
     total->workers_ended += interval->workers_ended;
     for (int i = 0; i < interval->n_workers; i++) {
@@ -445,7 +438,7 @@ void weir_job_figures_add(struct weir_job_figures *total, const struct weir_job_
                 before = total->workers[then];
                 total->workers[then] = total->workers[n];
             }
-        add_process(&before, worker);
+        weir_process_figures_add(&before, worker);
         total->workers[n++] = before;
     }
     total->n_workers = n;

@@ -61,6 +61,8 @@ bool weir_job_watch_sample(struct weir_job_watch *watch);
 /* Ends the interval and begins the next one. */
 void weir_job_watch_take(struct weir_job_watch *watch, struct weir_job_figures *figures);
 
+/* Adds the figures of a process in a further interval, as below. */
+void weir_process_figures_add(struct weir_process_figures *total, const struct weir_process_figures *more);
 /* Adds an interval to the figures of a longer time, which become means; memory, threads and files are the latest.
  * Workers that have ended are left out. *total is zeroed before the first call. */
 void weir_job_figures_add(struct weir_job_figures *total, const struct weir_job_figures *interval);

@@ -128,6 +128,24 @@ static void divide(struct weir_task_shares *shares, const unsigned asleep[WEIR_T
         shares->of[WEIR_TASK_OTHER] += left;
 }
 
+void weir_task_shares_add(struct weir_task_shares *total, const struct weir_task_shares *more)
+{
+    double seconds = total->seconds + more->seconds;
+    for (int use = 0; use < WEIR_TASK_USES && more->seconds > 0; use++)
+        total->of[use] = (total->of[use] * total->seconds + more->of[use] * more->seconds) / seconds;
+    total->seconds = seconds;
+}
+
+void weir_task_shares_subtract(struct weir_task_shares *total, const struct weir_task_shares *then)
+{
+    double seconds = total->seconds - then->seconds;
+    for (int use = 0; use < WEIR_TASK_USES && then->seconds > 0 && seconds > 0; use++) {
+        double rest_s = total->of[use] * total->seconds - then->of[use] * then->seconds;
+        total->of[use] = rest_s > 0 ? rest_s / seconds : 0;
+    }
+    total->seconds = seconds > 0 ? seconds : 0;
+}
+
 void weir_task_watch_take(struct weir_task_watch *watch, struct weir_task_shares *shares)
 {
     struct weir_task_times now;

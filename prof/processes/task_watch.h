@@ -53,11 +53,29 @@ void weir_task_watch_end(struct weir_task_watch *watch);
 /* Returns false if the thread has ended. */
 bool weir_task_watch_sample(struct weir_task_watch *watch);
 
-/* Fractions of the time since the previous call, or since the watch began. Their sum is 1. */
+/* Fractions of a time, by samples. Their sum is 1. */
 struct weir_task_shares {
     double seconds; /* 0: the fractions are unknown */
     double of[WEIR_TASK_USES];
 };
+/* Sets the shares of the time since the previous call, or since the watch began. */
 void weir_task_watch_take(struct weir_task_watch *watch, struct weir_task_shares *shares);
+/* Add the shares of a further time, and subtract those of a time at the beginning. */
+void weir_task_shares_add(struct weir_task_shares *total, const struct weir_task_shares *more);
+void weir_task_shares_subtract(struct weir_task_shares *total, const struct weir_task_shares *then);
+
+/* How one thread spent its time, or the sum of several: workers, a training loop. All members are numbers. Unknown
+ * counts are -1. */
+struct weir_thread_figures {
+    double id;                     /* a worker's number; from outside, the PID or TID */
+    double wall_s, busy_s, wait_s; /* observed; with batches; waiting for work */
+    double start_s;                /* from the start to the first batch */
+    double batches, items;
+    double busy_squares;    /* sum of the batches' squared times, in s^2 */
+    double batch_s, spread; /* mean time of a batch, and standard deviation over mean */
+    double cpu_s, delay_s;  /* on a core; runnable without one */
+    double asked_of_s;      /* the loop's out-of-order waits for its batches */
+    struct weir_task_shares shares;
+};
 
 #endif

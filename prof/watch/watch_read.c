@@ -157,7 +157,7 @@ static void read_loop_counts(struct weir_watch_counts *to, const struct weir_sha
         to->workers[i].asked_of_s = weir_watch_s(&from->worker_wait[i]);
 }
 
-static void add_worker_counts(struct weir_watch_worker_counts *to, const struct weir_shared_slot *slot)
+static void add_worker_counts(struct weir_thread_figures *to, const struct weir_shared_slot *slot)
 {
     struct weir_thread_stats totals;
     weir_totals_read(&totals, &slot->totals);
@@ -170,10 +170,6 @@ static void add_worker_counts(struct weir_watch_worker_counts *to, const struct 
     to->delay_s += (double)totals.delay_ns / 1e9;
     to->batches += (double)weir_watch_count(&slot->batches);
     to->items += (double)weir_watch_count(&slot->items);
-    to->item_count += (double)weir_watch_count(&slot->item_count);
-    to->item_s += weir_watch_s(&slot->item_total);
-    to->path_count += (double)weir_watch_count(&slot->path_count);
-    to->path_s += weir_watch_s(&slot->path_total);
 }
 
 void weir_watch_counts_subtract(struct weir_watch_counts *to, const struct weir_watch_counts *then)
@@ -277,6 +273,8 @@ int weir_watch_read(struct weir_watch *watch, int loader, struct weir_watch_read
         if (!works)
             continue;
         add_worker_counts(&reading->counts.workers[weir_watch_worker_of(slot)], slot);
+        reading->counts.paths += (double)weir_watch_count(&slot->path_count);
+        reading->counts.paths_s += weir_watch_s(&slot->path_total);
         reading->n_workers =
             weir_watch_worker_of(slot) + 1 > reading->n_workers ? weir_watch_worker_of(slot) + 1 : reading->n_workers;
     }

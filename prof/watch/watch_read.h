@@ -6,6 +6,7 @@
 #ifndef WEIR_PROF_WATCH_WATCH_READ_H
 #define WEIR_PROF_WATCH_WATCH_READ_H
 
+#include "prof/processes/task_watch.h"
 #include "prof/watch/watch.h"
 #include "weir/recorder.h"
 
@@ -30,14 +31,6 @@ enum weir_watch_wait {
 };
 
 /* What changes. All members are sums since the watch began, in seconds or numbers, so that they can be subtracted. */
-struct weir_watch_worker_counts {
-    double wall_s, busy_s, busy_squares; /* busy: with batches; squares in s^2 */
-    double wait_s, start_s;              /* waiting for indexes; from the start to the first batch */
-    double cpu_s, delay_s;               /* delay: runnable without a core */
-    double batches, items;
-    double item_count, item_s, path_count, path_s;
-    double asked_of_s; /* out-of-order waits for a batch of this worker */
-};
 struct weir_watch_counts {
     double requests, batches, items;
     double loop_s, wait_s; /* steps with their waits; without those of headroom measurements */
@@ -49,7 +42,8 @@ struct weir_watch_counts {
     double windows, given_up, held_s;
     double window_batches, window_s, window_squares;
     double rest_batches, rest_s, rest_squares;
-    struct weir_watch_worker_counts workers[WEIR_WATCH_WORKERS];
+    double paths, paths_s; /* items with a file, and their time */
+    struct weir_thread_figures workers[WEIR_WATCH_WORKERS];
 };
 
 /* Sets *to to the counts between then and *to. */

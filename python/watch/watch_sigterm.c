@@ -1,4 +1,4 @@
-#include "analyze/watch/watch_sampling.h"
+#include "analyze/watch/watch_figures.h"
 #include "python/watch/watch_module.h"
 #include "weir/base.h"
 

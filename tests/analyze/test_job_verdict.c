@@ -2,12 +2,9 @@
 #include "analyze/jobs/outside.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-static struct weir_outside_figures f;
-
+static struct weir_dataloader_figures figures;
 static struct weir_job_figures job;
 static struct weir_report_machine machine;
 static struct weir_outside_window window;
@@ -42,7 +39,8 @@ static void begin_intervals(void)
 
 static void add(double gpu_busy)
 {
-    weir_outside_add(&window, &(struct weir_outside_interval){&job, &machine, gpu_busy, gpu_busy * 1e9, 0});
+    *weir_outside_next(&window) = (struct weir_outside_interval){job, machine, gpu_busy, gpu_busy * 1e9, 0, -1};
+    weir_outside_add(&window);
 }
 
 Test(outside, means_over_intervals)
@@ -53,22 +51,28 @@ Test(outside, means_over_intervals)
     job.main.shares.of[WEIR_TASK_ON_CORE] = 1;
     machine.throttled = 4;
     add(0.4);
-    weir_outside_figures(&window, &f);
-    cr_assert_float_eq(f.seconds, 2, 1e-9);
-    cr_assert_float_eq(f.main[WEIR_TASK_IDLE], 0.5, 1e-9);
-    cr_assert_float_eq(f.gpu_busy, 0.3, 1e-9);
-    cr_assert_float_eq(f.to_gpu_bytes_per_s, 0.3e9, 1);
-    cr_assert_float_eq(f.throttled, 0.25, 1e-9);
-    cr_assert_float_eq(f.others_cores, 0.5, 1e-9);
-    cr_assert_float_eq(f.job_cores, 1.5, 1e-9);
-    cr_assert_eq(f.n_parked, 1, "the third worker belongs to another loader");
-    cr_assert_eq(f.n_workers, 2);
-    cr_assert_float_eq(f.workers[WEIR_TASK_ON_CORE], 0.8, 1e-9);
-    cr_assert_float_eq(f.busiest, 0.9, 1e-9);
-    cr_assert_eq(f.busiest_pid, 10);
-    cr_assert_float_eq(f.rest, 0.7, 1e-9);
-    cr_assert_float_eq(f.ready_threads, 0.8, 1e-9);
-    cr_assert_not(f.has_pin);
+    weir_outside_figures(&window, &figures);
+    cr_assert_float_eq(figures.loop_s, 2, 1e-9);
+    cr_assert_float_eq(figures.loop.shares.of[WEIR_TASK_IDLE], 0.5, 1e-9);
+    cr_assert_float_eq(figures.outside.gpu_busy, 0.3, 1e-9);
+    cr_assert_float_eq(figures.outside.to_gpu_bytes_per_s, 0.3e9, 1);
+    cr_assert_eq(figures.machine.periods, 20);
+    cr_assert_eq(figures.machine.throttled, 5);
+    cr_assert_float_eq(figures.machine.others_cores, 0.5, 1e-9);
+    cr_assert_float_eq(figures.cpu_s, 3, 1e-9);
+    cr_assert_float_eq(figures.wait_s, 1, 1e-9);
+    cr_assert_eq(figures.outside.n_parked, 1, "the third worker belongs to another loader");
+    cr_assert_eq(figures.n_workers, 2);
+    cr_assert_eq(figures.settings.num_workers, 2);
+    cr_assert_eq(figures.workers[0].id, 10);
+    cr_assert_float_eq(figures.workers[0].busy_s, 1.8, 1e-9);
+    cr_assert_float_eq(figures.workers[1].busy_s, 1.4, 1e-9);
+    cr_assert_lt(figures.workers[0].batches, 0, "unknown");
+    struct weir_thread_figures sum;
+    weir_dataloader_sum(&sum, &figures);
+    cr_assert_float_eq(sum.cpu_s, 3.2, 1e-9);
+    cr_assert_float_eq(figures.outside.worker_ready, 0.8, 1e-9);
+    cr_assert_not(figures.outside.has_pin);
 }
 
 Test(outside, only_the_last_intervals_count)
@@ -79,10 +83,10 @@ Test(outside, only_the_last_intervals_count)
     job.main.shares.of[WEIR_TASK_IDLE] = 0;
     for (int i = 0; i < WEIR_OUTSIDE_INTERVALS; i++)
         add(-1);
-    weir_outside_figures(&window, &f);
-    cr_assert_float_eq(f.seconds, WEIR_OUTSIDE_INTERVALS, 1e-9);
-    cr_assert_float_eq(f.main[WEIR_TASK_IDLE], 0, 1e-9);
-    cr_assert(f.gpu_busy < 0 && f.to_gpu_bytes_per_s < 0, "unknown");
+    weir_outside_figures(&window, &figures);
+    cr_assert_float_eq(figures.loop_s, WEIR_OUTSIDE_INTERVALS, 1e-9);
+    cr_assert_float_eq(figures.loop.shares.of[WEIR_TASK_IDLE], 0, 1e-9);
+    cr_assert(figures.outside.gpu_busy < 0 && figures.outside.to_gpu_bytes_per_s < 0, "unknown");
 }
 
 Test(outside, workers_of_many_epochs_are_few_at_one_time)
@@ -96,8 +100,8 @@ Test(outside, workers_of_many_epochs_are_few_at_one_time)
         job.workers_begun = 3;
         add(-1);
     }
-    weir_outside_figures(&window, &f);
-    cr_assert_eq(f.n_workers, 3, "%d", f.n_workers);
-    cr_assert_eq(f.workers_begun, 30);
-    cr_assert_float_eq(f.young, 1, 1e-9);
+    weir_outside_figures(&window, &figures);
+    cr_assert_eq(figures.settings.num_workers, 3, "%g", figures.settings.num_workers);
+    cr_assert_eq(figures.outside.workers_begun, 30);
+    cr_assert_float_eq(figures.outside.young, 1, 1e-9);
 }

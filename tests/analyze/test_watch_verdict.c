@@ -1,6 +1,6 @@
 /* The verdict of a watched loader: bad figures, and the words of causes and advice. tests/golden has a situation for
  * each cause. */
-#include "analyze/watch/watch_verdict.h"
+#include "analyze/watch/watch_text.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 /* Figures of a log that somebody edited. */
 Test(watch_verdict, nonsense_is_survived)
 {
-    struct weir_watch_figures *figures = calloc(1, sizeof *figures);
+    struct weir_dataloader_figures *figures = calloc(1, sizeof *figures);
     struct weir_loader_report *report = calloc(1, sizeof *report);
-    struct weir_watch_verdict verdict;
+    struct weir_job_verdict verdict;
     report->wall_s = 20;
     report->prof.machine.used = true;
     report->prof.workers = calloc(1, sizeof *report->prof.workers);
@@ -27,13 +27,14 @@ Test(watch_verdict, nonsense_is_survived)
             numbers[i] = values[(seed = seed * 1664525u + 1013904223u) >> 16 & 3];
         figures->n_workers = (int)(seed >> 20 & 127);
         for (int w = 0; w < figures->n_workers; w++) {
-            numbers = &figures->workers[w].worker;
+            numbers = &figures->workers[w].id;
             for (size_t i = 0; i < sizeof figures->workers[w] / sizeof *numbers; i++)
                 numbers[i] = values[(seed = seed * 1664525u + 1013904223u) >> 16 & 3];
         }
         figures->n_files = 1;
         report->prof.machine.cores = (int)(seed >> 8 & 1023) - 8;
-        weir_watch_verdict_make(&verdict, figures, report);
+        weir_dataloader_add_report(figures, report);
+        weir_job_judge(&verdict, figures);
         char *text = NULL;
         size_t size = 0;
         FILE *out = open_memstream(&text, &size);

@@ -39,7 +39,7 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/processes": 0, "prof/ranks": 
          "datasets/tfrecord": 2, "datasets/zarr": 2, "datasets/packed": 2, "datasets/lmdb": 2, "datasets/lerobot": 2, "datasets/synth": 3,
          "pipeline/gpu": 0, "pipeline/samples": 1, "pipeline/offload": 2, "pipeline/verify": 2, "pipeline/work": 3,
          "pipeline": 4, "pipeline/report": 5,
-         "analyze/causes": -1, "analyze/prediction": 0, "analyze/gpu_idle": 0, "analyze/jobs": 0, "analyze/verdict": 1, "analyze/ranks": 2, "analyze/watch": 3, "analyze/logs": 4, "analyze/trials": 5,
+         "analyze/causes": -1, "analyze/prediction": 0, "analyze/gpu_idle": 0, "analyze/jobs": 1, "analyze/verdict": 1, "analyze/ranks": 2, "analyze/watch": 3, "analyze/logs": 4, "analyze/trials": 5,
          "analyze/tuning": 6, "analyze/compare": 6, "analyze/page": 6, "analyze/live": 7,
          "convert": 0,
          "cli": 0, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/top": 1, "cli/compare": 2,

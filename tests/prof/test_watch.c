@@ -105,7 +105,7 @@ Test(watch, a_killed_worker_loses_only_its_open_batch)
     cr_expect_eq(snapshot->stages[WEIR_WATCH_TOTAL_BATCH].count, 5);
     cr_expect_eq(snapshot->stages[WEIR_WATCH_WAIT_WORK].count, 5, "the wait before the open batch has ended");
     cr_expect_eq(snapshot->stages[WEIR_WATCH_START_WORKER].count, 1);
-    const struct weir_watch_worker_counts *counts = &reading->counts.workers[3];
+    const struct weir_thread_figures *counts = &reading->counts.workers[3];
     cr_expect_eq(reading->n_workers, 4);
     cr_expect_eq(counts->batches, 5);
     cr_expect_geq(counts->busy_s, 0.005);
@@ -123,7 +123,7 @@ Test(watch, the_slot_of_an_ended_worker_is_continued)
     read_loader(0);
     cr_expect_eq(snapshot->n_threads, 2);
     cr_expect_eq(snapshot->stages[WEIR_WATCH_TOTAL_BATCH].count, 3 + 4 + 1 + 2);
-    const struct weir_watch_worker_counts *counts = &reading->counts.workers[0];
+    const struct weir_thread_figures *counts = &reading->counts.workers[0];
     cr_expect_eq(snapshot->stages[WEIR_WATCH_START_WORKER].count, 3);
     double known_s = counts->busy_s + counts->wait_s + counts->start_s;
     cr_expect_lt(fabs(counts->wall_s - known_s), 1e-4, "%g s, of which %g s are known", counts->wall_s, known_s);

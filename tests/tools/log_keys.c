@@ -1,6 +1,6 @@
 /* Prints the keys of a log's lines as their field tables define them, for check_log_format.py: "stages io.reads". */
+#include "analyze/jobs/dataloader.h"
 #include "analyze/prediction/whatif.h"
-#include "analyze/watch/watch_figures.h"
 #include "pipeline/report/log_fields.h"
 
 #include <stdio.h>

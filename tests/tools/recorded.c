@@ -93,16 +93,8 @@ static void judge(struct top_job *job, int seconds, double throttled, double oth
     job->machine.throttling = throttled >= 0;
     job->machine.periods = PERIODS;
     job->machine.throttled = throttled > 0 ? (uint64_t)(throttled * PERIODS) : 0;
-    const struct weir_outside_interval interval = {.job = &job->last,
-                                                   .machine = &job->machine,
-                                                   .gpu_busy = job->has_gpu ? job->gpu_now.busy : -1,
-                                                   .to_gpu_bytes_per_s =
-                                                       job->has_gpu ? job->gpu_now.to_gpu_bytes_per_s : -1,
-                                                   .other_jobs_cores = other_jobs};
     for (int i = 0; i < seconds; i++)
-        weir_outside_add(&job->window, &interval);
-    weir_outside_figures(&job->window, &job->figures);
-    weir_outside_judge(&job->verdict, &job->figures);
+        top_judge(job, other_jobs);
 }
 
 static struct top_job *read_job(const json_t *from)

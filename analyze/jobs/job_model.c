@@ -1,51 +1,50 @@
 /* The simulated loader: a task is a batch, and workers x prefetch_factor batches are in preparation or ready. */
-#include "analyze/watch/watch_verdict_priv.h"
+#include "analyze/jobs/job_verdict_priv.h"
 
 #include <math.h>
 
 enum { WORKERS_MOST = 128 };
 
-static double lock_share(const struct weir_watch_case *c)
+static double lock_share(const struct weir_job_case *c)
 {
-    return c->verdict->sums.shares.lock;
+    return weir_job_use(c, WEIR_TASK_LOCK);
 }
 
 /* The time that a lock is held: each worker waits for those of all others. */
-static double held_s(const struct weir_watch_case *c)
+static double held_s(const struct weir_job_case *c)
 {
-    double waited_s = lock_share(c) * c->verdict->sums.batch_s;
+    double waited_s = lock_share(c) * c->verdict->workers.batch_s;
     return c->workers > 1 ? waited_s / (c->workers - 1) : 0;
 }
 
-static void fill_task(const struct weir_watch_case *c, struct weir_simulation *to)
+static void fill_task(const struct weir_job_case *c, struct weir_simulation *to)
 {
-    const struct weir_watch_sums *sums = &c->verdict->sums;
+    const struct weir_thread_figures *sum = &c->verdict->workers;
+    double on_core = weir_job_use(c, WEIR_TASK_ON_CORE);
     static const double LOCKED = 0.1;
     if (c->workers <= 0) { /* the loop's thread does the workers' work, in its waits */
-        to->cpu_s = c->wait_s / fmax(c->figures->batches, 1);
+        to->cpu_s = c->wait_s / fmax(c->batches, 1);
         return;
     }
-    double asleep = fmax(1 - sums->on_core - sums->core_wait, 0);
-    to->cpu_s = sums->on_core * sums->batch_s;
-    to->asleep_s = asleep * sums->batch_s;
-    to->spread = fmin(sums->spread, 1);
+    to->cpu_s = on_core * sum->batch_s;
+    to->asleep_s = fmax(1 - on_core - weir_job_use(c, WEIR_TASK_CORE_WAIT), 0) * sum->batch_s;
+    to->spread = fmin(sum->spread, 1);
     if (lock_share(c) < LOCKED)
         return;
     to->library_s = held_s(c);
-    to->asleep_s = fmax(to->asleep_s - lock_share(c) * sums->batch_s, 0);
+    to->asleep_s = fmax(to->asleep_s - lock_share(c) * sum->batch_s, 0);
     to->cpu_s = fmax(to->cpu_s - to->library_s, 0.05 * to->cpu_s);
 }
 
-void weir_watch_model_make(const struct weir_watch_case *c)
+void weir_job_model_make(const struct weir_job_case *c)
 {
     struct weir_model *model = &c->verdict->model;
-    const struct weir_watch_figures *f = c->figures;
-    const struct weir_report_worker *loop =
-        c->report->prof.consumer.name[0] ? &c->report->prof.consumer : c->report->prof.workers;
+    const struct weir_dataloader_figures *f = c->figures;
+    const struct weir_thread_figures *loop = &f->loop;
     double steady_s = f->loop_s - f->first_wait_s, waits_s = f->wait_s - f->first_wait_s;
     *model = (struct weir_model){0};
-    if (f->batches < 2 || steady_s <= 0 || (c->workers > 0 && c->verdict->sums.batch_s <= 0) ||
-        c->workers > WORKERS_MOST)
+    if (c->verdict->found.wait < 0 || c->batches < 2 || steady_s <= 0 ||
+        (c->workers > 0 && c->verdict->workers.batch_s <= 0) || c->workers > WORKERS_MOST)
         return;
     struct weir_simulation *to = &model->now;
     to->workers = (int)c->workers;
@@ -53,24 +52,24 @@ void weir_watch_model_make(const struct weir_watch_case *c)
     to->tasks = 1;
     to->cores = c->cores;
     fill_task(c, to);
-    double step_s = fmax(steady_s - waits_s, 0) / f->batches;
-    double on_core = loop && loop->wall_s > 0 && c->workers > 0 ? fmin(loop->cpu_s / loop->wall_s, 1) : 0;
-    to->step_cpu_s = fmin(on_core * steady_s / f->batches, step_s);
+    double step_s = fmax(steady_s - waits_s, 0) / c->batches;
+    double on_core = loop->wall_s > 0 && c->workers > 0 ? fmin(loop->cpu_s / loop->wall_s, 1) : 0;
+    to->step_cpu_s = fmin(on_core * steady_s / c->batches, step_s);
     to->step_s = step_s - to->step_cpu_s;
     model->images_each = 1;
-    model->rate = f->batches / steady_s;
+    model->rate = c->batches / steady_s;
     if (to->cpu_s + to->asleep_s + to->library_s > 0)
         weir_model_calibrate(model, waits_s / steady_s);
 }
 
 /* No change can save more than all waits. */
-static double capped(const struct weir_watch_case *c, double ratio)
+static double capped(const struct weir_job_case *c, double ratio)
 {
     double most = c->verdict->headroom > 1 ? fmin(c->verdict->most, c->verdict->headroom) : c->verdict->most;
     return most > 1 ? fmin(ratio, most) : ratio;
 }
 
-double weir_watch_gain_workers(const struct weir_watch_case *c, double workers, double prefetch)
+double weir_job_gain_workers(const struct weir_job_case *c, double workers, double prefetch)
 {
     struct weir_model_change change = WEIR_MODEL_AS_IT_IS;
     if (!c->verdict->model.known || workers > WORKERS_MOST)
@@ -80,7 +79,7 @@ double weir_watch_gain_workers(const struct weir_watch_case *c, double workers, 
     return capped(c, weir_model_predict(&c->verdict->model, &change, NULL));
 }
 
-double weir_watch_gain_times(const struct weir_watch_case *c, double cpu_times, double asleep_times)
+double weir_job_gain_times(const struct weir_job_case *c, double cpu_times, double asleep_times)
 {
     struct weir_model_change change = WEIR_MODEL_AS_IT_IS;
     if (!c->verdict->model.known)
@@ -93,20 +92,25 @@ double weir_watch_gain_times(const struct weir_watch_case *c, double cpu_times, 
 
 /* Without the lock the waits for it become work, as far as there are cores for it. The simulation cannot tell how long
  * the lock is held from how long its owner waits for a core. */
-double weir_watch_gain_lock(const struct weir_watch_case *c)
+double weir_job_gain_lock(const struct weir_job_case *c)
 {
-    double used = c->report->wall_s > 0 ? c->report->cpu_s / c->report->wall_s : 0;
+    double used = c->figures->wall_s > 0 ? c->figures->cpu_s / c->figures->wall_s : 0;
     double ratio = 1 / fmax(1 - lock_share(c), 0.02);
     return capped(c, used > 0 ? fmin(ratio, fmax(c->cores / used, 1)) : ratio);
 }
 
-double weir_watch_gain_saved(const struct weir_watch_case *c, double saved_s)
+double weir_job_gain_saved(const struct weir_job_case *c, double saved_s)
 {
     double rest_s = c->train_s - fmin(fmax(saved_s, 0), 0.98 * c->train_s);
     return c->train_s > 0 ? c->train_s / rest_s : 0;
 }
 
-double weir_watch_best_workers(const struct weir_watch_case *c, double most, double *gain)
+bool weir_job_sleeps(const struct weir_job_case *c)
+{
+    return weir_job_use(c, WEIR_TASK_ON_CORE) + weir_job_use(c, WEIR_TASK_CORE_WAIT) < 0.5;
+}
+
+double weir_job_best_workers(const struct weir_job_case *c, double most, double *gain)
 {
     double gains[WORKERS_MOST + 1], best = 1;
     double prefetch = c->workers > 0 ? c->prefetch : 2;
@@ -115,7 +119,7 @@ double weir_watch_best_workers(const struct weir_watch_case *c, double most, dou
     if (c->workers >= WORKERS_MOST)
         return c->workers;
     for (int n = first; n <= last; n++) {
-        gains[n] = weir_watch_gain_workers(c, n, prefetch);
+        gains[n] = weir_job_gain_workers(c, n, prefetch);
         best = fmax(best, gains[n]);
     }
     for (int n = first; n <= last; n++) {
