@@ -1,29 +1,65 @@
 #!/usr/bin/env python3
-"""Checks the text output of the commands that print no run: it fits the width of a terminal or of $COLUMNS, the most
-important line comes first and is the only coloured one, and --wide prints whole tables. Usage:
-WEIR_PROGRAM=build/release/weir tests/cli/test_texts.py"""
+"""Checks text output on terminals and through pipes: it fits the width of the terminal or of $COLUMNS, and is the same in
+both; the most important line comes first and is the only coloured one; lines that users grep for are whole. What the
+commands print at 80 and 200 columns is in tests/golden. Usage: WEIR_PROGRAM=build/release/weir tests/cli/test_texts.py"""
 import ctypes
+import fcntl
 import glob
 import json
 import os
+import pty
 import re
 import shutil
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import unicodedata
 import unittest
 
-from test_width import PROGRAM, environment, on_terminal, piped, width
-
+PROGRAM = os.environ["WEIR_PROGRAM"]
 IO_URING_SETUP = 425
 COLUMNS = (80, 120, 200)
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
-SHARED = os.environ.get("WEIR_DATA", os.path.join(os.path.dirname(__file__), "../../../shared/data"))
-CAMERAS = "cam_high_with_a_long_name,observation_images_cam_left_wrist"
-AVERAGES = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "Self CUDA", "Self CUDA %",
-            "CUDA total", "CUDA time avg", "CPU Mem", "Self CPU Mem", "CUDA Mem", "Self CUDA Mem", "# of Calls"]
+RECORDED = os.path.join(ROOT, "tests/golden/inputs")
+TRACE = f"{ROOT}/docs/pictures/waiting_for_data.json.gz"
+CAMERAS = "cam_high_with_a_long_name,cam_low,observation_images_cam_left_wrist"
+COLOUR = re.compile(r"\x1b\[\d*[A-Za-z]")
+
+def environment(**changes):
+    made = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
+    return dict(made, **changes)
+
+
+def piped(*arguments, **variables):
+    done = subprocess.run([PROGRAM, *arguments], env=environment(**variables), text=True, check=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.stdout
+
+
+def on_terminal(columns, *arguments, **variables):
+    """Returns the program's output on a terminal, without the progress that a slow run shows and erases."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    process = subprocess.Popen([PROGRAM, *arguments], env=environment(**{"TERM": "xterm", **variables}), stdout=its,
+                               stderr=its, stdin=subprocess.DEVNULL)
+    os.close(its)
+    parts = []
+    try:
+        while part := os.read(ours, 65536):
+            parts.append(part)
+    except OSError:  # the program has closed its end
+        pass
+    os.close(ours)
+    if process.wait() != 0:
+        raise AssertionError(b"".join(parts).decode())
+    return re.sub(r"[^\n]*\r\x1b\[K", "", b"".join(parts).decode().replace("\r\n", "\n"))
+
+
+def width(line):
+    return sum(0 if unicodedata.combining(c) or c == "\ufe0f" else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+               for c in line)
 
 
 def without_io_uring():
@@ -41,33 +77,142 @@ class Texts(unittest.TestCase):
     def setUpClass(cls):
         cls.work = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.work.cleanup)
-        cls.data = os.path.join(cls.work.name, "data")
-        subprocess.run([PROGRAM, "synth", cls.data, *"--format act-jpeg --episodes 3 --steps 12 --size 320x240".split(),
+        cls.data, cls.log = os.path.join(cls.work.name, "data"), os.path.join(cls.work.name, "log")
+        subprocess.run([PROGRAM, "synth", cls.data, *"--format act-jpeg --episodes 4 --steps 12 --size 96x64".split(),
                         "--cameras", CAMERAS], check=True, stdout=subprocess.DEVNULL)
+        cls.run_arguments = ["run", cls.data, *"--num-workers 2 --num-epochs 3 --every 2 --step-ms 8".split()]
+        piped(*cls.run_arguments, "--log", cls.log)
 
     def check_fits(self, text, columns, *whole):
         """Lines with any of the texts `whole`, such as paths, may be longer."""
-        for line in re.sub(r"\x1b\[\d*[A-Za-z]", "", text).splitlines():
-            if not any(part in line for part in whole):
+        for line in COLOUR.sub("", text).splitlines():
+            if not any(part in line for part in (*whole, "| 总计:")):  # the table that users' scripts read
                 self.assertLessEqual(width(line), columns, line)
 
-    def every_width(self, *arguments, whole=(), **variables):
-        """Yields (columns, text) on terminals and through pipes."""
-        for columns in COLUMNS:
-            texts = [on_terminal(columns, *arguments, **variables), piped(*arguments, COLUMNS=str(columns), **variables)]
-            bare = [piped(*arguments, **variables)] * (columns == 80)
-            for text in texts + bare:
-                self.check_fits(text, columns, *whole, *["epoch "] * (text in bare))  # whole in a pipe without a width
-                yield columns, text
+    def need(self, command):
+        if subprocess.run([PROGRAM, command, "--help"], capture_output=True, check=False).returncode != 0:
+            self.skipTest(f"built without {command}")
 
-    def test_doctor(self):
-        rows = [row["name"] for key in ("found", "io", "decoders", "video", "formats", "layouts", "convert")
-                for row in json.loads(piped("doctor", "--json"))[key]]
-        for _, text in self.every_width("doctor", whole=("/",)):
-            names = re.findall(r"(?m)^  (\S+(?: \S+)*) +(?:yes|no) +\S", text)
-            self.assertEqual(names, rows)
-            for line in text.splitlines():
-                self.assertRegex(line, r"^$|^[A-Zw]|^  [a-zA-Z]|^ {17}\S|^ {22}\S")
+    def test_a_terminal_shows_what_a_pipe_of_its_width_gets(self):
+        """Only bold differs; a pipe without a width has 80 columns, and whole lines of epochs."""
+        recorded = [["report", f"{RECORDED}/{name}"] for name in ("run.jsonl", "ranks.rank0.jsonl", "whatif.jsonl",
+                                                                  "watch.jsonl", "lerobot.log", "script_decode.log")]
+        recorded += [["report", TRACE], ["report", f"{RECORDED}/run_trace.json.gz", "--sort-by", "cpu_time"],
+                     ["compare", f"{RECORDED}/run.jsonl", f"{RECORDED}/run_errors.jsonl"], ["info", self.data]]
+        recorded += [[*arguments, "--lang", "zh"] for arguments in recorded[:1]]
+        for arguments in recorded:
+            for columns in COLUMNS:
+                text = piped(*arguments, COLUMNS=str(columns))
+                self.check_fits(text, columns, ROOT, self.work.name)
+                self.assertEqual(on_terminal(columns, *arguments, NO_COLOR="1"), text)
+                self.assertEqual(COLOUR.sub("", on_terminal(columns, *arguments)), text)
+            self.check_fits(piped(*arguments), 80, ROOT, self.work.name, "poch ")
+        for arguments in recorded[:2]:
+            self.assertEqual(piped(*arguments, "--json", COLUMNS="40"), piped(*arguments, "--json", "--wide"))
+
+    def test_live_output_fits(self):
+        """Of commands whose figures differ between runs."""
+        copies = iter(range(100))
+        quick = "--formats as-is --cache warm --repeats 1 --min-seconds 0.01 --num-workers 1,2".split()
+        trial = "--min-seconds 0.01 --max-cache 0 --max-minutes 0.05".split()
+        small = "--num_envs 32 --num_steps 6 --warmup 1 --active 2 --threads 1 --device cpu".split()
+        cnn = "--num-epochs 2 --hidden-dim 8 --dim-feedforward 8 --image-size 32x24 --kl-weight 10 --amp".split()
+        lists = {
+            "run": (self.run_arguments, r"(?m)^verdict: "),
+            "zh": ([*self.run_arguments, "--lang", "zh"], r"(?m)^verdict: "),
+            "verify": (["verify", self.data], r"(?m)^findings: 1 range of constant dimensions; 0 frames are unusable$"),
+            "doctor": (["doctor"], r"(?m)^  hdf5 +yes "),
+            "bench": (["bench", self.data, *quick], r"(?m)^(?:Keep|Convert to|No format)\b"),
+            "tune": (["tune", self.data, *trial], r"(?m)^chosen: "),
+            "whatif": (["whatif", self.data, *"--num-workers 2 --step-ms 1 --max-minutes 0.05".split()],
+                       r"(?m)^(?:best change: |no change helps: )"),
+            "train": (["train", self.data, *cnn], r"(?m)^policy: CNN, \d+ parameters; "),
+            "motion": (["motion", *small], r"(?m)^3 steps without the profiler: median [\d.]+ ms per step "),
+        }
+        for columns in COLUMNS:
+            for name, (arguments, first) in lists.items():
+                if columns == 120 and name in ("bench", "tune", "whatif"):
+                    continue  # take long
+                if name in ("train", "motion") and subprocess.run([PROGRAM, name, "--help"], capture_output=True).returncode:
+                    continue  # built without it
+                terminal = on_terminal(columns, *arguments)
+                bold = "".join(re.findall(r"\x1b\[1m(.*)\x1b\[0m\n", terminal))
+                if name not in ("doctor", "train"):
+                    self.assertRegex(bold, first.replace("(?m)^", "").replace("$", ""), terminal)
+                for text in (COLOUR.sub("", terminal), piped(*arguments, COLUMNS=str(columns))):
+                    self.check_fits(text, columns, self.work.name, "weir run /", "/")
+                    self.assertRegex(text, first)
+            made, copy = (os.path.join(self.work.name, f"{name}{next(copies)}") for name in ("made", "copy"))
+            for arguments in (["synth", made, *"--episodes 1 --steps 2 --size 32x32 --cameras".split(), CAMERAS],
+                              ["convert", made, copy, *"--to hdf5 --codec jpeg --image-size 24x24".split()]):
+                self.check_fits(on_terminal(columns, *arguments), columns, made, copy)
+
+    def test_greps_find_whole_lines(self):
+        """A pipe without $COLUMNS has no width, so the line of an epoch, or of a measurement, is not wrapped."""
+        for lang, epoch in (("en", r"epoch \d/3 total .* \| peak memory [^|]*( \| .* cached)?"),
+                            ("zh", r"Epoch \d/3 总耗时: .* \| 峰值内存: [^|]*( \| 页缓存: .*)?")):
+            for arguments in (self.run_arguments, ["report", self.log]):
+                text = piped(*arguments, "--lang", lang)
+                self.assertEqual(len(re.findall(f"(?m)^{epoch}$", text)), 3, text)
+                for wrapped in (on_terminal(80, *arguments, "--lang", lang),
+                                piped(*arguments, "--lang", lang, COLUMNS="80")):
+                    self.check_fits(wrapped, 80)
+        text = piped("run", self.data, *"--seconds 0.05 --step-ms 1 --num-workers 1".split())
+        self.assertRegex(text, r"(?m)^measured .* \| data wait .* \| peak memory .*$")
+
+    def test_the_classic_table_is_sorted_and_near_the_end(self):
+        """Largest total first, from a run and from its log, and tail -100 has all of it, however many workers ran."""
+        log = os.path.join(self.work.name, "many")
+        text = piped("run", self.data, "--num-workers", "120", "--lang", "zh", "--log", log)
+        for lines in (text.splitlines(), piped("report", log, "--lang", "zh").splitlines()):
+            title = max(i for i, line in enumerate(lines) if "性能分析统计" in line)
+            totals = [float(total) for total in re.findall(r"(?m)^\S+ +\| 总计: +([\d.]+)s \|", "\n".join(lines[title:]))]
+            self.assertGreater(len(totals), 8)
+            self.assertEqual(totals, sorted(totals, reverse=True))
+        tail = text.splitlines()[-100:]
+        self.assertEqual(sum("性能分析统计" in line for line in tail), 1, text)
+        workers = [line.split()[0] for line in tail if line.startswith("weir-w")]
+        self.assertEqual((len(workers), workers), (16, sorted(workers, key=lambda name: int(name[6:]))))
+        self.assertIn("104 more workers, which worked less: --wide", tail)
+        self.assertEqual(len(re.findall(r"(?m)^weir-w\d+ ", piped("report", log, "--wide"))), 120)
+
+    def test_the_verdict_comes_first(self):
+        for text in (piped(*self.run_arguments), piped("report", self.log)):
+            tables = [found.start() for found in re.finditer(r"(?m)^(epochs 1-2 of 3|whole run), |^whole run: ", text)]
+            verdicts = [found.start() for found in re.finditer("(?m)^verdict: ", text)]
+            self.assertEqual((len(tables), len(verdicts)), (2, 2), text)
+            self.assertTrue(verdicts[0] < tables[0] < verdicts[1] < tables[1], text)
+            self.assertRegex(text[verdicts[1]:tables[1]], r"^verdict: .*\n(?:  .*\n)+\n$")
+
+    def test_colour(self):
+        verdict = re.compile(r"\x1b\[1mverdict: .*\x1b\[0m\n(?:  \x1b\[1m.*\x1b\[0m\n)*")
+        for arguments, found in ((self.run_arguments, 2), (["report", self.log], 2)):
+            text = on_terminal(80, *arguments)
+            self.assertEqual(len(verdict.findall(text)), found, text)
+            self.assertNotRegex(verdict.sub("", text), r"\x1b\[\d*m")
+            for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+                self.assertNotRegex(on_terminal(80, *arguments, **variables), r"\x1b\[\d*m")
+            self.assertNotIn("\x1b", piped(*arguments, TERM="xterm"))
+
+    def test_a_narrow_log_is_read_back(self):
+        """`weir report` reads the same epochs and stages from what a narrow and a wide run printed."""
+        for columns in ("80", "200"):
+            log = os.path.join(self.work.name, "train.log")
+            with open(log, "w", encoding="utf-8") as file:
+                file.write(piped(*self.run_arguments, "--lang", "zh", COLUMNS=columns))
+            read = json.loads(piped("report", log, "--json"))
+            self.assertEqual([(epoch["epoch"], epoch["epoch_count"]) for epoch in read["epochs"]], [(1, 3), (2, 3), (3, 3)])
+            for epoch in read["epochs"]:
+                self.assertAlmostEqual(epoch["total_s"], epoch["train_s"] + epoch["val_s"], delta=0.02)
+                self.assertGreater(epoch["train_s"], 0)
+            self.assertEqual(read["times_left"] + read["rows_cut"], 0)
+            self.assertIsNotNone(read["verdict"]["data_wait_fraction"])
+            self.check_fits(piped("report", log), 80)
+
+    def test_the_loop_that_waits_in_docs(self):
+        text = piped("report", TRACE, COLUMNS="80")
+        with open(f"{ROOT}/docs/trace.md", encoding="utf-8") as file:
+            self.assertIn("```\n" + text[:text.index("\n\n") + 1] + "```\n", file.read())
 
     def test_doctor_tries_the_engines(self):
         """With io_uring forbidden, neither the line of the kernel nor that of the engine says yes."""
@@ -87,7 +232,7 @@ class Texts(unittest.TestCase):
     def test_doctor_finds_nvjpeg_from_pypi(self):
         """The program of a wheel finds nvJPEG in the site-packages of its own virtual environment."""
         module = os.path.join(os.path.dirname(PROGRAM), "libweir_cuda.so")
-        wheel = glob.glob(os.path.join(SOURCE, "build/nvjpeg-venv/lib/python3*/site-packages/nvidia/*/lib/libnvjpeg.so.*"))
+        wheel = glob.glob(os.path.join(ROOT, "build/nvjpeg-venv/lib/python3*/site-packages/nvidia/*/lib/libnvjpeg.so.*"))
         if not wheel or not os.path.exists(module):
             self.skipTest("no CUDA module, or no nvJPEG from PyPI (make nvjpeg)")
         venv = os.path.join(self.work.name, "venv [*]")
@@ -117,28 +262,11 @@ class Texts(unittest.TestCase):
         self.assertRegex(done.stdout, r"engines: pread mmap[,;]")
         self.assertNotIn("uring", done.stdout)
 
-    def test_info(self):
-        folder = os.path.join(self.work.name, "several")
-        subprocess.run([PROGRAM, "synth", os.path.join(folder, "demos"), *"--format robomimic-gzip --episodes 2".split(),
-                        *"--steps 24 --size 96x64".split()], check=True, stdout=subprocess.DEVNULL)
-        shutil.copytree(self.data, os.path.join(folder, "act"), dirs_exist_ok=True)
-        for data in (self.data, folder):
-            rows = []
-            for _, text in self.every_width("info", data, whole=(self.work.name,)):
-                self.assertEqual(text.splitlines()[0], data)
-                rows.append(re.sub(r"[\d.]+", "N", text).split())  # some numbers are times
-                for name in CAMERAS.split(","):
-                    self.assertRegex(text, rf"(?m)^  {name} +320x240 ")
-                self.assertRegex(text, r"(?m)^(actions: .*\n)  mean(( +-?[\d.e+-]+)+\n)+  std")
-            self.assertTrue(all(row == rows[0] for row in rows), "only the line breaks differ")
-
     def test_report_of_a_folder(self):
         """The newest trace in it, by name; without one, what to type. Names never reach the terminal as they are."""
         folder = os.path.join(self.work.name, "traces")
         os.mkdir(folder)
-        traces = glob.glob(os.path.join(SHARED, "traces/*.pt.trace.json*"))
-        if not traces:
-            self.skipTest("no shared data")
+        traces = [f"{RECORDED}/run_trace.json.gz"]
         whole = piped("report", traces[0])
 
         def report(status):
@@ -174,192 +302,6 @@ class Texts(unittest.TestCase):
             self.assertEqual(out, whole)
             name = name.replace("\x1b", "?").replace("\n", "?")
             self.assertEqual(line, f"weir report: DIR/{name}{ending} is the newest trace in its folder\n")
-
-    def test_synth_and_convert(self):
-        copies = iter(range(100))
-        for columns in COLUMNS:
-            for call in (on_terminal, lambda columns, *rest: piped(*rest, COLUMNS=str(columns))):
-                made, copy = (os.path.join(self.work.name, f"{name}{next(copies)}") for name in ("made", "copy"))
-                cameras = ",".join(f"observation_images_camera_{i}" for i in range(4))
-                text = call(columns, "synth", made, *"--episodes 1 --steps 2 --size 32x32 --cameras".split(), cameras)
-                self.check_fits(text, columns, made)
-                self.assertRegex(text, r"(?m)^folder     /.*\n(.*\n)*cameras    observation_.*(\n {11}\S.*)* 32x32$")
-                text = call(columns, "convert", made, copy, *"--to hdf5 --codec jpeg --image-size 24x24".split())
-                self.check_fits(text, columns, made, copy)
-                self.assertRegex(text, r"(?m)^PSNR       mean [\d.]+ dB")
-
-    def test_verify(self):
-        sound = re.compile(r"(?m)^findings: 1 range of constant dimensions; 0 frames are unusable\n"
-                           r"lengths: .*\nchecked: 3 episodes, ")
-        texts = [(columns, on_terminal(columns, "verify", self.data)) for columns in COLUMNS]
-        for columns, text in texts + [(columns, piped("verify", self.data, COLUMNS=str(columns))) for columns in COLUMNS]:
-            self.check_fits(text, columns)
-            self.assertRegex(re.sub(r"\x1b\[\d*[A-Za-z]", "", text), sound)
-        self.assertEqual(on_terminal(40, "verify", self.data, "--wide").count("\n"), piped("verify", self.data).count("\n"))
-        bad = shutil.copytree(self.data, os.path.join(self.work.name, "bad"))
-        with open(os.path.join(bad, "episode_1.hdf5"), "r+b") as file:
-            start = file.read().index(b"\xff\xd8\xff")
-            file.seek(start)
-            file.write(b"damaged!")
-        for columns in (80, 200):
-            done = subprocess.run([PROGRAM, "verify", bad], env=environment(COLUMNS=str(columns)), text=True, check=False,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            self.assertEqual(done.returncode, 3, done.stdout)
-            self.check_fits(done.stdout, columns, bad)
-            self.assertRegex(re.sub(r"\n  ", " ", done.stdout), r"(?m)^findings: 1 range of frames, 1 range of constant "
-                             r"dimensions; 1 frame is unusable\nlengths: ")
-        self.assertIn("\x1b[1mfindings: 1 range of constant dimensions; 0 frames are unusable\x1b[0m\n",
-                      on_terminal(80, "verify", self.data))
-        self.assertNotIn("\x1b[1m", on_terminal(80, "verify", self.data, NO_COLOR="1"))
-
-    def need(self, command):
-        if subprocess.run([PROGRAM, command, "--help"], capture_output=True, check=False).returncode != 0:
-            self.skipTest(f"built without {command}")
-
-    def test_motion(self):
-        self.need("motion")
-        small = "motion --device cpu --num_envs 32 --num_steps 6 --warmup 1 --active 2 --threads 1".split()
-        for columns, text in self.every_width(*small, NO_COLOR="1"):
-            self.assertEqual("CPU total %" in self.headings(text), columns > 80)
-            self.assertRegex(text, r"(?m)^3 steps without the profiler: median [\d.]+ ms per step ")
-        self.assertRegex(piped(*small, "--wide"), r"(?m)^ +Name    Self CPU %      Self CPU   CPU total %     CPU total  ")
-        text = on_terminal(80, *small)
-        self.assertRegex(text, r"(?m)^\x1b\[1m3 steps without .*\x1b\[0m$")
-        self.assertEqual(text.count("\x1b[1m"), 2, text)
-
-    def test_train(self):
-        self.need("train")
-        cnn = "train --num-epochs 2 --hidden-dim 8 --dim-feedforward 8 --image-size 32x24 --kl-weight 10 --amp".split()
-        for _, text in self.every_width(cnn[0], self.data, *cnn[1:], whole=(self.data,)):
-            self.assertRegex(text, r"(?m)^policy: CNN, \d+ parameters; ")
-            self.assertRegex(text, r"(?m)^ignored by CNN: ")
-            self.assertRegex(text, r"(?m)^22_optimizer_step ")
-
-    def record(self, *options):
-        """Returns the path of a trace of a short run."""
-        folder = tempfile.mkdtemp(dir=self.work.name)
-        piped("run", self.data, *"--num-epochs 2 --batch-size 4 --step-ms 2 --profile".split(), folder, *options)
-        (name,) = os.listdir(folder)
-        return os.path.join(folder, name)
-
-    def headings(self, text):
-        (line,) = re.findall(r"(?m)^ *Name .*# of Calls.*$", text)
-        return [name.strip() for name in re.split(r" {2,}", line.strip())]
-
-    def test_averages_and_steps(self):
-        trace = self.record()
-        counts = {}
-        for columns, text in self.every_width("report", trace):
-            headings = self.headings(text)
-            self.assertEqual([name for name in AVERAGES if name in headings], headings)
-            self.assertLessEqual({"Name", "Self CPU", "Self CPU %", "CPU total", "# of Calls"}, set(headings))
-            self.assertEqual(counts.setdefault(columns, headings), headings, "the same through a pipe")
-            self.assertRegex(text, r"(?m)^step +time( .*)? +DataLoader ")
-            self.assertRegex(text, r"(?m)^03b_image_decode +\d")
-            self.assertRegex(text, r"(?m)^mean +\d+\.\d{3}ms ")
-        wide = piped("report", trace, "--wide")
-        self.assertEqual(counts[200], self.headings(wide))
-        self.assertNotIn("CPU total %", counts[80])
-        self.assertRegex(wide, r"(?m)^-{20,}  -{12} ")
-        for columns, text in self.every_width("report", trace, "--sort-by", "cpu_time"):
-            self.assertIn("CPU time avg", self.headings(text))
-        piped_rows = re.findall(r"(?m)^(\S+) +\d+\.\d\d% ", piped("report", trace, COLUMNS="300"))
-        self.assertEqual(piped_rows, re.findall(r"(?m)^ *(\S+) +\d+\.\d\d% ", wide))
-
-    def test_waits_stand_apart_from_the_operations(self):
-        folder = os.path.join(self.work.name, "waits")
-        options = "--num-epochs 8 --batch-size 2 --num-workers 2 --step-ms 20 --schedule active=6,repeat=1 --profile".split()
-        run = piped("run", self.data, *options, folder)
-        (path,) = glob.glob(f"{folder}/*.json.gz")
-        for text in (run, piped("report", path), piped("report", path, "--wide")):
-            table, waits = re.search(r"(?m)^ *Name .*\n((?:.+\n)+)Self CPU time total: .*\n(?:waiting.*\n)((?:\S.*\n)+)",
-                                     text).groups()
-            names, shares = zip(*re.findall(r"(?m)^ *(\S+) +(\d+\.\d\d)% ", table))
-            self.assertAlmostEqual(sum(map(float, shares)), 100, delta=0.005 * len(shares) + 0.01)
-            self.assertFalse([name for name in names if "wait" in name or "WeirLoader.__next__" in name], table)
-            rows = re.findall(r"(?m)^(\S+) +(\S+) +(\S+) +(\d+)$", waits)
-            self.assertIn("09_wait_for_slot", [name for name, *_ in rows], waits)
-            self.assertTrue(any("WeirLoader.__next__" in name for name, *_ in rows), waits)
-        (trace,) = json.loads(piped("report", path, "--json"))["traces"]
-        waits = [row["wait"] for row in trace["averages"]]
-        self.assertEqual(waits, sorted(waits), "the waits come after the work")
-        self.assertEqual({row["name"] for row in trace["averages"] if row["wait"]}, {name for name, *_ in rows})
-
-    def test_shapes_and_stacks_of_averages(self):
-        shapes, stacks = self.trace_with_shapes(), self.record("--with-stack")
-        for options in ([shapes, "--group-by-input-shape"], [stacks, "--group-by-stack", "3"],
-                        [stacks, "--top-level-events-only"]):
-            for _, text in self.every_width("report", *options):
-                headings = self.headings(text)
-                self.assertEqual("Input Shapes" in headings, options[1] == "--group-by-input-shape")
-                self.assertEqual("Source Location" in headings, options[1] == "--group-by-stack")
-
-    def trace_with_shapes(self):
-        path = os.path.join(self.work.name, "shapes.json")
-        name = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1> >"
-        events = [{"ph": "X", "cat": "cpu_op", "name": f"{name}({i})", "pid": 1, "tid": 1, "ts": 100 * i, "dur": 90,
-                   "args": {"Input Dims": [[64, 3, 224, 224], [1000]] * (i + 1), "Python id": i}} for i in range(3)]
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"schemaVersion": 1, "traceEvents": events}, file)
-        return path
-
-    def test_gpu_idle_comes_first(self):
-        trace = os.path.join(SHARED, "traces/torch_cuda.pt.trace.json.gz")
-        if not os.path.exists(trace):
-            self.skipTest(f"no {trace}")
-        found = re.compile(r"^GPU 0 waits for launches [\d.]+ % of(.*\n)+  what helps +fewer(.*\n)+GPU 0 +time  of total ")
-        bold = re.compile(r"^\x1b\[1mGPU 0 waits .*\x1b\[0m\n( +\x1b\[1m.*\x1b\[0m\n)*")
-        for columns, text in self.every_width("report", trace, NO_COLOR="1"):
-            self.assertRegex(text, found)
-            self.assertNotIn("\x1b", text)
-            self.assertLessEqual({"Name", "Self CPU", "Self CUDA", "# of Calls"}, set(self.headings(text)))
-            self.assertLess(text.index("of total"), text.index("# of Calls"))
-        text = on_terminal(80, "report", trace)
-        self.assertRegex(text, bold)
-        self.assertNotIn("\x1b", bold.sub("", text))
-        self.assertEqual(self.headings(piped("report", trace, COLUMNS="250")), AVERAGES)
-
-    def test_the_loop_that_waits_in_docs(self):
-        text = piped("report", f"{ROOT}/docs/pictures/waiting_for_data.json.gz", COLUMNS="80")
-        block = text[:text.index("\n\n") + 1]
-        self.assertRegex(block, r"^GPU 0 waits for data [\d.]+ % of the time \(data-bound\): ")
-        with open(f"{ROOT}/docs/trace.md", encoding="utf-8") as file:
-            self.assertIn(f"```\n{block}```\n", file.read())
-        rows = re.findall(r"(?m)^(?:idle|busy): .* ([\d.]+)ms +([\d.]+)% ", block)
-        self.assertEqual(rows, sorted(rows, key=lambda row: -float(row[0])), "the longest first")
-        total = re.search(r"(?m)^total +([\d.]+)ms +100.0% ", block)[1]
-        self.assertAlmostEqual(sum(float(ms) for ms, _ in rows), float(total), delta=0.001 * len(rows))
-        steps = re.search(r"(?m)^mean +([\d.]+)ms ", text)[1]
-        waits = re.search(r"(?m)^idle: waiting for data .* ([\d.]+)ms$", block)[1]
-        step_ms = re.search(r" --step-ms ([\d.]+) ", block)[1]
-        self.assertAlmostEqual(float(step_ms), float(steps) - float(waits), delta=0.1)
-
-    def test_steps_show_kernels_and_name_the_columns_left_out(self):
-        trace = f"{ROOT}/docs/pictures/waiting_for_data.json.gz"
-        for columns, names, more in ((80, "Kernel Memcpy DataLoader", "4 more columns (Memset, Runtime, CPU Exec, Other)"),
-                                     (62, "Kernel DataLoader", "5 more columns (Memcpy, Memset, Runtime, CPU Exec, Other)")):
-            text = piped("report", trace, COLUMNS=str(columns))
-            heading, left_out = re.search(r"\n(step .*)\n(?:.*\n)*?mean .*\n((?:.+\n)+)\nName ", text).groups()
-            self.assertEqual(heading.split(), ["step", "time", *names.split()])
-            self.assertEqual(left_out.split(), [*more.split()[:-1], more.split()[-1] + ":", "--wide"])
-        wide = piped("report", trace, "--wide", COLUMNS="80")
-        self.assertNotIn("more column", wide)
-        self.assertRegex(wide, r"\nstep +time +Kernel +Memcpy +Memset +Runtime +DataLoader +CPU Exec +Other\n")
-
-    def test_a_trace_fits_a_screen(self):
-        def rows(*options):
-            text = piped("report", trace, *options, COLUMNS="80")
-            self.assertLess(text.index("\nstep "), text.index("\nName "), "the averages, which are long, come last")
-            more = re.search(r"(?m)^(\d+) more rows: --row-limit -1$", text)
-            return text[text.index("\nName "):text.index("\nSelf CPU time total")].count("\n") - 1, more and int(more[1])
-        trace = f"{ROOT}/docs/pictures/waiting_for_data.json.gz"
-        whole, none_left = rows("--row-limit", "-1")
-        self.assertIsNone(none_left)
-        self.assertEqual(rows(), (20, whole - 20))
-        self.assertEqual(rows("--row-limit", "7"), (7, whole - 7))
-        report = json.loads(piped("report", trace, "--json"))
-        self.assertEqual(len(report["traces"][0]["averages"]), 100)
-        self.assertIn(f"\n{whole - 100} more rows: --row-limit -1\n", piped("report", trace, "--wide"))
 
 
 if __name__ == "__main__":
