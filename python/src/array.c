@@ -111,22 +111,16 @@ int weir_array_check_fork(const struct weir_view_of *view)
 /* Creates the members that both array interfaces share. */
 static PyObject *interface_of(const struct weir_view_of *view)
 {
-    PyObject *shape = tuple_of(view->shape, view->ndim, 1);
-    PyObject *strides = tuple_of(view->strides, view->ndim, weir_view_item_bytes(view));
-    PyObject *interface = NULL;
-    if (shape && strides)
-        interface = Py_BuildValue("{s:i,s:s,s:O,s:O,s:(NO)}", "version", 3, "typestr",
-                                  view->is_bool ? "|b1" : dtypes[view->dtype].typestr, "shape", shape, "strides",
-                                  weir_view_is_dense(view) ? Py_None : strides, "data", PyLong_FromVoidPtr(view->data),
-                                  Py_False);
-    Py_XDECREF(shape);
-    Py_XDECREF(strides);
-    return interface;
+    int bytes = weir_view_item_bytes(view);
+    return Py_BuildValue("{s:i,s:s,s:N,s:N,s:(NO)}", "version", 3, "typestr",
+                         view->is_bool ? "|b1" : dtypes[view->dtype].typestr, "shape",
+                         tuple_of(view->shape, view->ndim, 1), "strides",
+                         weir_view_is_dense(view) ? Py_NewRef(Py_None) : tuple_of(view->strides, view->ndim, bytes),
+                         "data", PyLong_FromVoidPtr(view->data), Py_False);
 }
 
 static PyObject *array_interface(PyObject *self, void *unused)
 {
-    (void)unused;
     const struct weir_view_of *view = &((struct array *)self)->view;
     if (view->gpu >= 0)
         return PyErr_Format(PyExc_AttributeError, "__array_interface__: the array is on GPU %d", view->gpu);
@@ -137,7 +131,6 @@ static PyObject *array_interface(PyObject *self, void *unused)
  * stream. */
 static PyObject *array_cuda_interface(PyObject *self, void *unused)
 {
-    (void)unused;
     const struct weir_view_of *view = &((struct array *)self)->view;
     struct weir_err err = WEIR_ERR_NONE;
     if (view->gpu < 0)
@@ -147,16 +140,14 @@ static PyObject *array_cuda_interface(PyObject *self, void *unused)
     int rc = weir_lent_ready(view->lent, NULL, true, &err);
     if (rc < 0)
         return weir_py_raise(rc, &err);
-    PyObject *interface = interface_of(view), *stream = interface ? PyLong_FromLong(1) : NULL;
-    if (!stream || PyDict_SetItemString(interface, "stream", stream) < 0)
+    PyObject *interface = interface_of(view);
+    if (interface && weir_py_put(interface, "stream", PyLong_FromLong(1)) < 0)
         Py_CLEAR(interface);
-    Py_XDECREF(stream);
     return interface;
 }
 
 static PyObject *not_on_host(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return PyErr_Format(PyExc_TypeError,
                         "the array is on GPU %d; use numpy.from_dlpack(array, device='cpu') to copy it to the host, or "
                         "torch.from_dlpack(array) to share it",
@@ -166,7 +157,6 @@ static PyObject *not_on_host(PyObject *self, PyObject *unused)
 /* Defined only for arrays on a GPU. Without it, numpy would build an array of objects from their items. */
 static PyObject *array_to_numpy(PyObject *self, void *unused)
 {
-    (void)unused;
     static PyMethodDef method = {"__array__", (PyCFunction)(void (*)(void))not_on_host, METH_VARARGS, NULL};
     if (((struct array *)self)->view.gpu < 0)
         return PyErr_Format(PyExc_AttributeError, "__array__");
@@ -217,24 +207,41 @@ static Py_ssize_t array_length(PyObject *self)
 static PyObject *array_item(PyObject *self, Py_ssize_t index)
 {
     struct weir_view_of view = ((struct array *)self)->view;
-    if (index < 0 || index >= view.shape[0]) {
-        PyErr_Format(PyExc_IndexError, "index %zd is out of range for an array of %lld", index,
-                     (long long)view.shape[0]);
-        return NULL;
-    }
-    if (view.ndim == 1) {
-        if (view.gpu >= 0)
-            return not_on_host(self, NULL);
-        PyErr_SetString(PyExc_TypeError, "use numpy.asarray or memoryview to get items of a one-dimensional array");
-        return NULL;
-    }
+    if (index < 0 || index >= view.shape[0])
+        return PyErr_Format(PyExc_IndexError, "index %zd is out of range for an array of %lld", index,
+                            (long long)view.shape[0]);
+    if (view.ndim == 1 && view.gpu >= 0)
+        return not_on_host(self, NULL);
+    if (view.ndim == 1)
+        return PyErr_Format(PyExc_TypeError, "use numpy.asarray or memoryview to get items of a one-dimensional array");
     weir_view_pick(&view, 0, index);
     return weir_array_new(&view);
 }
 
+enum { SHAPE, STRIDES, NDIM, NBYTES, DTYPE, DEVICE };
+
+static PyObject *array_get(PyObject *self, void *what)
+{
+    const struct weir_view_of *view = &((struct array *)self)->view;
+    switch ((int)(intptr_t)what) {
+    case SHAPE:
+        return tuple_of(view->shape, view->ndim, 1);
+    case STRIDES:
+        return tuple_of(view->strides, view->ndim, weir_view_item_bytes(view));
+    case NDIM:
+        return PyLong_FromLong(view->ndim);
+    case NBYTES:
+        return PyLong_FromLongLong(weir_view_count(view) * weir_view_item_bytes(view));
+    case DTYPE:
+        return PyUnicode_FromString(dtype_name(view));
+    default:
+        return view->gpu < 0 ? PyUnicode_FromString("cpu") : PyUnicode_FromFormat("cuda:%d", view->gpu);
+    }
+}
+
 static PyObject *array_repr(PyObject *self)
 {
-    PyObject *shape = PyObject_GetAttrString(self, "shape");
+    PyObject *shape = array_get(self, (void *)SHAPE);
     const struct weir_view_of *view = &((struct array *)self)->view;
     char device[32] = "";
     if (view->gpu >= 0)
@@ -245,52 +252,10 @@ static PyObject *array_repr(PyObject *self)
     return text;
 }
 
-static PyObject *array_shape(PyObject *self, void *unused)
-{
-    (void)unused;
-    const struct weir_view_of *view = &((struct array *)self)->view;
-    return tuple_of(view->shape, view->ndim, 1);
-}
-
-static PyObject *array_strides(PyObject *self, void *unused)
-{
-    (void)unused;
-    const struct weir_view_of *view = &((struct array *)self)->view;
-    return tuple_of(view->strides, view->ndim, weir_view_item_bytes(view));
-}
-
-static PyObject *array_ndim(PyObject *self, void *unused)
-{
-    (void)unused;
-    return PyLong_FromLong(((struct array *)self)->view.ndim);
-}
-
-static PyObject *array_nbytes(PyObject *self, void *unused)
-{
-    (void)unused;
-    const struct weir_view_of *view = &((struct array *)self)->view;
-    return PyLong_FromLongLong(weir_view_count(view) * weir_view_item_bytes(view));
-}
-
-static PyObject *array_dtype(PyObject *self, void *unused)
-{
-    (void)unused;
-    return PyUnicode_FromString(dtype_name(&((struct array *)self)->view));
-}
-
-static PyObject *array_device(PyObject *self, void *unused)
-{
-    (void)unused;
-    int gpu = ((struct array *)self)->view.gpu;
-    return gpu < 0 ? PyUnicode_FromString("cpu") : PyUnicode_FromFormat("cuda:%d", gpu);
-}
-
 static void array_free(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
     weir_lent_drop(((struct array *)self)->view.lent);
-    PyObject_Free(self);
-    Py_DECREF(type);
+    weir_py_free(self);
 }
 
 PyObject *weir_array_new(const struct weir_view_of *view)
@@ -318,15 +283,13 @@ int weir_array_begin(PyObject *module)
         {"__dlpack__", (PyCFunction)(void (*)(void))weir_array_dlpack, METH_VARARGS | METH_KEYWORDS,
          "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
          "Returns a capsule for numpy.from_dlpack, torch.from_dlpack and others.\n\n"
-         "The capsule has version 1.0 if max_version is (1, 0) or later, and otherwise the older format, in which "
-         "is_pad\n"
-         "is uint8.\n\n"
-         "On a GPU the consumer's stream waits for the batch. After the last array is dropped, the memory is reused "
-         "once\n"
-         "the stream's work is complete. stream is None or 1 for the legacy default stream, 2 for the calling "
-         "thread's\n"
-         "default stream, or the number of another cudaStream_t. -1 leaves all synchronisation to the caller.\n"
-         "dl_device=(1, 0) copies the array to the host, and returns when the copy is complete."},
+         "The capsule has version 1.0 if max_version is (1, 0) or later, and otherwise the older format,\n"
+         "in which is_pad is uint8.\n\n"
+         "On a GPU the consumer's stream waits for the batch. After the last array is dropped, the memory\n"
+         "is reused once the stream's work is complete. stream is None or 1 for the legacy default stream,\n"
+         "2 for the calling thread's default stream, or the number of another cudaStream_t. -1 leaves all\n"
+         "synchronisation to the caller. dl_device=(1, 0) copies the array to the host, and returns when\n"
+         "the copy is complete."},
         {"__dlpack_device__", weir_array_dlpack_device, METH_NOARGS,
          "__dlpack_device__($self)\n--\n\n(1, 0): the CPU. (2, N): GPU N."},
         {0}};
@@ -335,18 +298,18 @@ int weir_array_begin(PyObject *module)
         {"__cuda_array_interface__", array_cuda_interface, NULL,
          "For CuPy and Numba; on a GPU only. The values are valid on the legacy default stream.", NULL},
         {"__array__", array_to_numpy, NULL, NULL, NULL},
-        {"device", array_device, NULL, "'cpu', or 'cuda:N'.", NULL},
-        {"shape", array_shape, NULL, "Sizes of the dimensions; the first is the batch.", NULL},
-        {"strides", array_strides, NULL, "Distance in bytes from one index to the next, for each dimension.", NULL},
-        {"ndim", array_ndim, NULL, "Number of dimensions.", NULL},
-        {"nbytes", array_nbytes, NULL, "Total size of the values in bytes.", NULL},
-        {"dtype", array_dtype, NULL, "'uint8', 'uint16', 'float32', 'float16', 'bfloat16' or 'bool'.", NULL},
+        {"device", array_get, NULL, "'cpu', or 'cuda:N'.", (void *)DEVICE},
+        {"shape", array_get, NULL, "Sizes of the dimensions; the first is the batch.", (void *)SHAPE},
+        {"strides", array_get, NULL, "Distance in bytes from one index to the next, for each dimension.",
+         (void *)STRIDES},
+        {"ndim", array_get, NULL, "Number of dimensions.", (void *)NDIM},
+        {"nbytes", array_get, NULL, "Total size of the values in bytes.", (void *)NBYTES},
+        {"dtype", array_get, NULL, "'uint8', 'uint16', 'float32', 'float16', 'bfloat16' or 'bool'.", (void *)DTYPE},
         {0}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc,
-         "A tensor of a batch. numpy.asarray(a), torch.from_dlpack(a) and memoryview(a) share its memory. On a GPU\n"
-         "only torch.from_dlpack(a) and similar functions do. The memory remains valid while any of these objects\n"
-         "exists, even after the loader is closed."},
+        {Py_tp_doc, "A tensor of a batch. numpy.asarray(a), torch.from_dlpack(a) and memoryview(a) share its memory.\n"
+                    "On a GPU only torch.from_dlpack(a) and similar functions do. The memory remains valid while any\n"
+                    "of these objects exists, even after the loader is closed."},
         {Py_tp_methods, methods},
         {Py_tp_getset, properties},
         {Py_tp_dealloc, array_free},
@@ -355,9 +318,5 @@ int weir_array_begin(PyObject *module)
         {Py_sq_length, array_length},
         {Py_sq_item, array_item},
         {0, NULL}};
-    static PyType_Spec spec = {.name = "weir.Array",
-                               .basicsize = sizeof(struct array),
-                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                               .slots = slots};
-    return weir_py_add_type(module, &spec, &array_type);
+    return weir_py_add_type(module, "weir.Array", sizeof(struct array), 0, slots, &array_type);
 }

@@ -82,9 +82,7 @@ static int make_room(struct weir_loader_object *self)
     self->busy = true; /* on a GPU, keep_oldest waits until the batch is complete */
     Py_BEGIN_ALLOW_THREADS rc = keep_oldest(self, &err);
     Py_END_ALLOW_THREADS self->busy = false;
-    if (rc < 0)
-        weir_py_raise(rc, &err);
-    return rc < 0 ? -1 : 0;
+    return weir_py_check(rc, &err);
 }
 
 /* ---- entries of a batch ---- */
@@ -106,7 +104,33 @@ static int add_entry(struct weir_loader_object *self, const char *key, int tenso
     return 0;
 }
 
-/* Adds one entry per camera, by name, for a tensor that contains several cameras. */
+/* Returns whether batches have the names of a LeRobot dataset's features. */
+static bool has_features(const struct weir_loader_object *self)
+{
+    return self->keys == WEIR_KEYS_LEROBOT && self->make;
+}
+
+/* Returns the index of a camera, or -1. */
+static int camera_named(const struct weir_dataset *dataset, const char *name)
+{
+    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
+        if (strcmp(weir_dataset_camera(dataset, c)->name, name) == 0)
+            return c;
+    return -1;
+}
+
+/* Writes the name of a feature: of the camera with this name, or the name itself. */
+static void feature_of(const struct weir_loader_object *self, const char *name, char *text, size_t size)
+{
+    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
+    int camera = camera_named(dataset, name);
+    const char *key = camera < 0 ? name : weir_dataset_camera_key(dataset, 0, camera);
+    const char *slash = camera < 0 ? NULL : strrchr(key, '/');
+    snprintf(text, size, "%s", slash ? slash + 1 : key);
+}
+
+/* Adds one entry per camera for a tensor that contains several: with a prefix and the camera's name, or with prefix
+ * NULL by the name of its feature. */
 static int add_cameras(struct weir_loader_object *self, int tensor, bool depth, const char *prefix)
 {
     const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
@@ -116,69 +140,40 @@ static int add_cameras(struct weir_loader_object *self, int tensor, bool depth, 
         const struct weir_camera *camera = weir_dataset_camera(dataset, c);
         if (weir_frame_is_depth(camera->kind) != depth)
             continue;
-        snprintf(key, sizeof key, "%s%s", prefix, camera->name);
+        if (prefix)
+            snprintf(key, sizeof key, "%s%s", prefix, camera->name);
+        else
+            feature_of(self, camera->name, key, sizeof key);
         rc = add_entry(self, key, tensor, i++);
     }
     return rc;
-}
-
-static bool is_depth(const struct weir_loader_object *self, const char *camera)
-{
-    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
-    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-        if (strcmp(weir_dataset_camera(dataset, c)->name, camera) == 0)
-            return weir_frame_is_depth(weir_dataset_camera(dataset, c)->kind);
-    return false;
 }
 
 /* Adds the tensors of a dataset in another format under names like LeRobot's. */
 static int add_like_lerobot(struct weir_loader_object *self, int tensor, const char *name)
 {
+    static const struct {
+        const char *name, *key;
+    } same[] = {{"qpos", "observation.state"},
+                {"actions", "action"},
+                {"is_pad", "action_is_pad"},
+                {"is_pad/qpos", "observation.state_is_pad"}};
     char key[WEIR_NAME_MAX + 64];
     if (strcmp(name, "images") == 0)
         return add_cameras(self, tensor, false, "observation.images.");
     if (strcmp(name, "depth") == 0)
         return add_cameras(self, tensor, true, "observation.depth.");
-    if (strcmp(name, "qpos") == 0)
-        return add_entry(self, "observation.state", tensor, -1);
-    if (strcmp(name, "actions") == 0)
-        return add_entry(self, "action", tensor, -1);
-    if (strcmp(name, "is_pad") == 0)
-        return add_entry(self, "action_is_pad", tensor, -1);
-    if (strcmp(name, "is_pad/qpos") == 0)
-        return add_entry(self, "observation.state_is_pad", tensor, -1);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (strcmp(name, same[i].name) == 0)
+            return add_entry(self, same[i].key, tensor, -1);
+    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
+    int camera = strncmp(name, "is_pad/", 7) == 0 ? camera_named(dataset, name + 7) : -1;
+    bool is_depth = camera >= 0 && weir_frame_is_depth(weir_dataset_camera(dataset, camera)->kind);
     if (strncmp(name, "is_pad/", 7) == 0)
-        snprintf(key, sizeof key, "observation.%s.%s_is_pad", is_depth(self, name + 7) ? "depth" : "images", name + 7);
+        snprintf(key, sizeof key, "observation.%s.%s_is_pad", is_depth ? "depth" : "images", name + 7);
     else
         snprintf(key, sizeof key, "observation.%.*s.%s", (int)strcspn(name, "/"), name, strchr(name, '/') + 1);
     return add_entry(self, key, tensor, -1);
-}
-
-/* Writes the name of a feature: of the camera with this name, or the name itself. */
-static void feature_of(const struct weir_loader_object *self, const char *name, char *text, size_t size)
-{
-    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
-    snprintf(text, size, "%s", name);
-    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-        if (strcmp(weir_dataset_camera(dataset, c)->name, name) == 0) {
-            const char *key = weir_dataset_camera_key(dataset, 0, c), *slash = strrchr(key, '/');
-            snprintf(text, size, "%s", slash ? slash + 1 : key);
-        }
-}
-
-static int add_feature_cameras(struct weir_loader_object *self, int tensor, bool depth)
-{
-    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
-    int rc = 0;
-    for (int c = 0, i = 0; c < weir_dataset_cameras(dataset) && rc == 0; c++) {
-        const struct weir_camera *camera = weir_dataset_camera(dataset, c);
-        char key[WEIR_NAME_MAX + 64];
-        if (weir_frame_is_depth(camera->kind) != depth)
-            continue;
-        feature_of(self, camera->name, key, sizeof key);
-        rc = add_entry(self, key, tensor, i++);
-    }
-    return rc;
 }
 
 /* Adds the tensors of a LeRobot dataset under the names of its features. State and actions are among the columns. */
@@ -187,18 +182,13 @@ static int add_feature(struct weir_loader_object *self, int tensor, const char *
     char key[WEIR_NAME_MAX + 64];
     const char *slash = strchr(name, '/');
     if (strcmp(name, "images") == 0 || strcmp(name, "depth") == 0)
-        return add_feature_cameras(self, tensor, *name == 'd');
+        return add_cameras(self, tensor, *name == 'd', NULL);
     if (!slash || strcmp(name, "is_pad/qpos") == 0)
         return 0;
     feature_of(self, slash + 1, key, sizeof key - sizeof "_is_pad");
     if (strncmp(name, "is_pad/", 7) == 0)
         strcat(key, "_is_pad");
     return add_entry(self, key, tensor, -1);
-}
-
-static int add_lerobot(struct weir_loader_object *self, int tensor, const char *name)
-{
-    return self->make ? add_feature(self, tensor, name) : add_like_lerobot(self, tensor, name);
 }
 
 /* Sorts the entries in the order of the keys' list. Others come last. */
@@ -242,21 +232,17 @@ static PyObject *text_of(const struct weir_loader_object *self, struct weir_samp
         return PyErr_Format(weir_py_error, "%s: episode %d, step %d: there is no %s %lld; repair meta/%ss",
                             self->config.data, sample.episode, sample.t, of ? of->key : "text", (long long)number,
                             of ? of->key : "text");
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    return weir_py_shown(text);
 }
 
 /* Adds a list of the samples' texts to a batch. Returns 0, or -1 with an exception. */
 static int add_texts(const struct weir_loader_object *self, const struct weir_batch *batch, PyObject *all,
                      PyObject *key, const struct numbered *of, int column)
 {
-    PyObject *list = PyList_New(batch->n);
-    for (int i = 0; list && i < batch->n; i++) {
-        PyObject *text = text_of(self, batch->samples[i], of, column);
-        if (text)
-            PyList_SetItem(list, i, text);
-        else
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < batch->n; i++)
+        if (weir_py_append(list, text_of(self, batch->samples[i], of, column)) < 0)
             Py_CLEAR(list);
-    }
     int rc = list ? PyDict_SetItem(all, key, list) : -1;
     Py_XDECREF(list);
     return rc;
@@ -329,13 +315,12 @@ static int find_entries(struct weir_loader_object *self, const struct weir_batch
 {
     int rc = 0;
     for (int i = 0; i < batch->n_tensors && rc == 0; i++)
-        rc = self->keys == WEIR_KEYS_LEROBOT ? add_lerobot(self, i, batch->tensors[i].name)
-                                             : add_weir(self, i, batch->tensors[i].name);
+        rc = (has_features(self)                ? add_feature
+              : self->keys == WEIR_KEYS_LEROBOT ? add_like_lerobot
+                                                : add_weir)(self, i, batch->tensors[i].name);
     if (rc == 0 && self->keys == WEIR_KEYS_ACT)
         rc = check_act(self);
-    if (rc == 0 && self->keys == WEIR_KEYS_LEROBOT && self->make)
-        rc = add_text_entries(self);
-    if (rc == 0 && self->keys == WEIR_KEYS_LEROBOT && self->make)
+    if (rc == 0 && has_features(self) && (rc = add_text_entries(self)) == 0)
         rc = sort_entries(self);
     if (rc < 0)
         weir_batches_clear_entries(self);
@@ -383,7 +368,7 @@ static PyObject *show(const struct weir_loader_object *self, struct weir_lent *l
             Py_DECREF(value);
         }
     }
-    if (all && self->keys == WEIR_KEYS_LEROBOT && self->make && add_tasks(self, batch, all) < 0)
+    if (all && has_features(self) && add_tasks(self, batch, all) < 0)
         Py_CLEAR(all);
     if (!all || !act)
         return all;
@@ -403,10 +388,7 @@ static int order(const struct weir_loader_object *self, struct weir_lent *lent)
     Py_XDECREF(number);
     if (PyErr_Occurred())
         return -1;
-    int rc = weir_lent_ready(lent, stream, true, &err);
-    if (rc < 0)
-        weir_py_raise(rc, &err);
-    return rc < 0 ? -1 : 0;
+    return weir_py_check(weir_lent_ready(lent, stream, true, &err), &err);
 }
 
 static PyObject *hand_out(struct weir_loader_object *self, struct weir_batch *batch)

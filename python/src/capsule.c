@@ -190,18 +190,6 @@ static int finish(struct copying *c)
     return rc;
 }
 
-/* Allocates memory for a copy. copy->lent becomes a reference that the caller owns. */
-static int new_memory(struct copying *c, size_t bytes, struct weir_view_of *copy)
-{
-    void *memory;
-    struct weir_lent *lent = weir_lent_new_memory(bytes, c->to_gpu ? c->device : NULL, &memory, &c->err);
-    if (!lent)
-        return c->err.code;
-    copy->lent = lent;
-    copy->data = memory;
-    return 0;
-}
-
 /* Copies GPU memory on the consumer's stream, or with own_stream on a temporary stream. In the latter case it waits for
  * the copy to complete. Runs without the interpreter's lock. */
 static int copy_from_gpu(struct copying *c, const struct weir_view_of *from, char *to, bool own_stream)
@@ -225,20 +213,22 @@ static int copy_of(const struct weir_view_of *view, struct weir_view_of *copy, b
                    void *stream)
 {
     struct copying c = {view->gpu < 0 ? NULL : weir_lent_device(view->lent), stream, to_gpu, WEIR_ERR_NONE};
+    size_t bytes = (size_t)(weir_view_count(view) * weir_view_item_bytes(view));
+    void *memory = NULL;
     *copy = *view;
-    int rc = new_memory(&c, (size_t)(weir_view_count(view) * weir_view_item_bytes(view)), copy);
+    copy->lent = weir_lent_new_memory(bytes, to_gpu ? c.device : NULL, &memory, &c.err);
+    copy->data = memory;
+    int rc = copy->lent ? 0 : c.err.code;
     if (rc == 0 && !c.device)
         rc = copy_rows(&c, view, copy->data);
     else if (rc == 0) {
         Py_BEGIN_ALLOW_THREADS rc = copy_from_gpu(&c, view, copy->data, own_stream);
         Py_END_ALLOW_THREADS
     }
-    if (rc < 0) {
-        if (copy->lent != view->lent)
-            weir_lent_drop(copy->lent);
-        weir_py_raise(rc, &c.err);
+    if (rc < 0 && copy->lent)
+        weir_lent_drop(copy->lent);
+    if (weir_py_check(rc, &c.err) < 0)
         return -1;
-    }
     if (!to_gpu)
         copy->gpu = -1;
     weir_view_dense_strides(copy, copy->strides);
@@ -311,13 +301,10 @@ static int parse(struct request *request, const struct weir_view_of *view, PyObj
     int wanted = copy == Py_None ? 0 : PyObject_IsTrue(copy);
     if (wanted < 0)
         return -1;
-    *request = (struct request){.versioned = major >= 1,
-                                .copy = wanted > 0,
-                                .no_copy = copy != Py_None && wanted == 0,
-                                .device = {(int32_t)type, (int32_t)number},
-                                .has_stream = request->has_stream,
-                                .no_stream = request->no_stream,
-                                .stream = request->stream};
+    request->versioned = major >= 1;
+    request->copy = wanted > 0;
+    request->no_copy = copy != Py_None && wanted == 0;
+    request->device = (struct dl_device){(int32_t)type, (int32_t)number};
     return 0;
 }
 
@@ -362,7 +349,6 @@ PyObject *weir_array_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
 
 PyObject *weir_array_dlpack_device(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     struct dl_device device = device_of(weir_array_view(self));
     return Py_BuildValue("(ii)", (int)device.type, (int)device.number);
 }

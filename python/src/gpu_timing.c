@@ -11,7 +11,6 @@ enum { GPUS_MAX = 16, DEEP = 32 };
 /* Stages by GPU number. Each entry is opened once, under the interpreter's lock, and is never closed. */
 static struct weir_gpu_stages *of_gpu[GPUS_MAX];
 static int used_at = -1; /* weir_fork_depth of the process that uses GPUs; -1 if none does */
-static PyObject *current;
 static bool warned;
 
 /* Stages open on this thread, with the innermost one last. */
@@ -21,12 +20,6 @@ static __thread struct {
         int stage, gpu, call;
     } stack[DEEP];
 } open_calls;
-
-PyObject *weir_gpu_timing_set(PyObject *module, PyObject *function)
-{
-    (void)module;
-    return weir_py_keep(&current, function);
-}
 
 int weir_gpu_usable(struct weir_err *err)
 {
@@ -65,10 +58,9 @@ static struct weir_gpu_stages *stages_of(long gpu)
 {
     struct weir_device *device;
     struct weir_err err = WEIR_ERR_NONE;
-    if (gpu < 0 || gpu >= GPUS_MAX) {
-        PyErr_Format(weir_py_error, "stage(cuda=True) supports GPUs 0 to %d, not GPU %ld", GPUS_MAX - 1, gpu);
-        return NULL;
-    }
+    if (gpu < 0 || gpu >= GPUS_MAX)
+        return (void *)PyErr_Format(weir_py_error, "stage(cuda=True) supports GPUs 0 to %d, not GPU %ld", GPUS_MAX - 1,
+                                    gpu);
     if (of_gpu[gpu])
         return of_gpu[gpu];
     int rc = weir_device_open(&device, (int)gpu, &err);
@@ -76,15 +68,14 @@ static struct weir_gpu_stages *stages_of(long gpu)
         rc = weir_gpu_stages_open(&of_gpu[gpu], device, &err);
         weir_device_close(&device);
     }
-    if (rc < 0)
-        weir_py_raise(rc, &err);
+    (void)weir_py_check(rc, &err);
     return of_gpu[gpu];
 }
 
 /* Gets torch's current GPU and stream. Returns 0, or -1 with an exception. */
 static int find_current(long *gpu, void **stream)
 {
-    PyObject *both = PyObject_CallFunctionObjArgs(current, NULL);
+    PyObject *both = weir_py_call(WEIR_PY_CURRENT, NULL, NULL);
     if (!both)
         return -1;
     *gpu = PyTuple_Check(both) && PyTuple_Size(both) == 2 ? PyLong_AsLong(PyTuple_GetItem(both, 0)) : -1;
@@ -117,12 +108,8 @@ int weir_gpu_timing_begin(int stage)
     if (open_calls.n == DEEP)
         return 0;
     int call = weir_gpu_stages_begin(stages, stage, stream, &err);
-    if (call == -EAGAIN)
-        return warn_once(&err);
-    if (call < 0) {
-        weir_py_raise(call, &err);
-        return -1;
-    }
+    if (call < 0)
+        return call == -EAGAIN ? warn_once(&err) : weir_py_check(call, &err);
     open_calls.stack[open_calls.n].stage = stage;
     open_calls.stack[open_calls.n].gpu = (int)gpu;
     open_calls.stack[open_calls.n++].call = call;

@@ -28,7 +28,4 @@ void weir_gpu_timing_unmark(struct weir_gpu_mark **mark);
 /* Adds rows for the calls that completed since the mark then, or for all calls if then is NULL. */
 void weir_gpu_timing_add(struct weir_report_gpu *gpu, const struct weir_gpu_mark *then);
 
-/* Sets the function that returns the current GPU and stream as a tuple of two numbers. */
-PyObject *weir_gpu_timing_set(PyObject *module, PyObject *current);
-
 #endif

@@ -12,58 +12,39 @@ struct reading {
     struct weir_kernel_clock clock;
 };
 
-static void write_table(FILE *out, const struct reading *r)
+static int print_table(void *reading, FILE *out)
 {
-    weir_kernel_clock_print(out, &r->clock);
+    weir_kernel_clock_print(out, &((struct reading *)reading)->clock);
+    return 0;
 }
 
-static void write_csv(FILE *out, const struct reading *r)
+static int print_csv(void *reading, FILE *out)
 {
+    const struct reading *r = reading;
     weir_kernel_clock_csv_head(out);
     weir_kernel_clock_csv(out, &r->clock);
     weir_kernel_clock_csv_plain(out, &r->kernel, &r->plain);
-}
-
-static PyObject *text_of(const struct reading *r, void (*write)(FILE *out, const struct reading *r))
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    if (!out)
-        return PyErr_NoMemory();
-    write(out, r);
-    PyObject *object = fclose(out) == 0 ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, "replace") : PyErr_NoMemory();
-    free(text);
-    return object;
+    return 0;
 }
 
 /* Returns (stage, laps, ticks, mean, min, max, last, share, ns). ns is the mean time, or None if unknown. */
 static PyObject *stage_of(const struct weir_kernel_clock *clock, uint32_t i)
 {
     const struct weir_kernel_clock_stage *stage = &clock->stages[i];
-    PyObject *name = PyUnicode_DecodeUTF8(stage->name, (Py_ssize_t)strlen(stage->name), "replace");
     double laps = stage->laps ? (double)stage->laps : 1;
     PyObject *ns = stage->ns_laps ? PyFloat_FromDouble(stage->ns / (double)stage->ns_laps) : Py_NewRef(Py_None);
-    if (!name || !ns) {
-        Py_XDECREF(name);
-        Py_XDECREF(ns);
-        return NULL;
-    }
-    return Py_BuildValue("(NKKdKKKdN)", name, (unsigned long long)stage->laps, (unsigned long long)stage->ticks,
-                         (double)stage->ticks / laps, (unsigned long long)stage->min_ticks,
-                         (unsigned long long)stage->max_ticks, (unsigned long long)stage->last_ticks,
-                         weir_kernel_clock_share(clock, i), ns);
+    return Py_BuildValue("(NKKdKKKdN)", weir_py_shown(stage->name), (unsigned long long)stage->laps,
+                         (unsigned long long)stage->ticks, (double)stage->ticks / laps,
+                         (unsigned long long)stage->min_ticks, (unsigned long long)stage->max_ticks,
+                         (unsigned long long)stage->last_ticks, weir_kernel_clock_share(clock, i), ns);
 }
 
 static PyObject *stages_of(const struct weir_kernel_clock *clock)
 {
     PyObject *stages = PyList_New(0);
-    for (uint32_t i = 0; stages && i < clock->n_stages; i++) {
-        PyObject *stage = stage_of(clock, i);
-        if (!stage || PyList_Append(stages, stage) < 0)
+    for (uint32_t i = 0; stages && i < clock->n_stages; i++)
+        if (weir_py_append(stages, stage_of(clock, i)) < 0)
             Py_CLEAR(stages);
-        Py_XDECREF(stage);
-    }
     return stages;
 }
 
@@ -87,13 +68,8 @@ static PyObject *read_buffer(struct reading *r, bool as_csv)
     weir_kernel_clock_init(&r->clock, &r->kernel);
     if (weir_kernel_clock_add_plain(&r->clock, &r->plain) < 0)
         return PyErr_Format(PyExc_ValueError, "ticks_per_ns must be positive and below 1e9, and iterations below 2^32");
-    if (as_csv)
-        return text_of(r, write_csv);
-    PyObject *stages = stages_of(&r->clock), *table = text_of(r, write_table);
-    PyObject *both = stages && table ? Py_BuildValue("(OO)", stages, table) : NULL;
-    Py_XDECREF(stages);
-    Py_XDECREF(table);
-    return both;
+    return as_csv ? weir_py_printed(print_csv, r)
+                  : Py_BuildValue("(NN)", stages_of(&r->clock), weir_py_printed(print_table, r));
 }
 
 /* Implements _kernel_clocks(ticks, iterations, stages, name, ticks_per_ns, csv). Returns the stages and the table as a
@@ -101,7 +77,6 @@ static PyObject *read_buffer(struct reading *r, bool as_csv)
  * ticks_per_ns is 0 if unknown. */
 static PyObject *py_kernel_clocks(PyObject *module, PyObject *args)
 {
-    (void)module;
     PyObject *ticks, *names, *result = NULL;
     Py_buffer buffer = {0};
     Py_ssize_t iterations;

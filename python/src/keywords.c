@@ -58,15 +58,10 @@ static PyObject *row_of(const struct weir_opt *opt)
 
 static PyObject *loader_keywords(PyObject *module, PyObject *unused)
 {
-    (void)module;
-    (void)unused;
     PyObject *list = PyList_New(0);
-    for (const struct weir_opt *opt = weir_loader_opts; list && opt->name; opt++) {
-        PyObject *row = opt->users & WEIR_FOR_PYTHON ? row_of(opt) : NULL;
-        if (opt->users & WEIR_FOR_PYTHON && (!row || PyList_Append(list, row) < 0))
+    for (const struct weir_opt *opt = weir_loader_opts; list && opt->name; opt++)
+        if (opt->users & WEIR_FOR_PYTHON && weir_py_append(list, row_of(opt)) < 0)
             Py_CLEAR(list);
-        Py_XDECREF(row);
-    }
     return list;
 }
 
@@ -110,24 +105,13 @@ static bool set_int(int *field, PyObject *value)
     return number >= INT_MIN && number <= INT_MAX;
 }
 
-static bool set_flag(bool *field, PyObject *value, bool inverted)
-{
-    int is_true = PyUnicode_Check(value) || PyBytes_Check(value) || value == Py_None ? -1 : PyObject_IsTrue(value);
-    *field = (is_true > 0) != inverted;
-    return is_true >= 0;
-}
-
-static bool set_size(struct weir_opt_size *field, PyObject *value)
-{
-    return PyArg_ParseTuple(value, "ii", &field->width, &field->height);
-}
-
 static bool set_field(struct weir_loader_object *self, const struct weir_opt *opt, PyObject *value)
 {
     void *field = (char *)&self->config + opt->offset;
     switch (opt->kind) {
     case WEIR_OPT_FLAG:
-        return set_flag(field, value, opt->keyword_inverted);
+        *(bool *)field = (value == Py_True) != opt->keyword_inverted;
+        return PyBool_Check(value);
     case WEIR_OPT_INT:
     case WEIR_OPT_ENUM:
         return set_int(field, value);
@@ -141,7 +125,8 @@ static bool set_field(struct weir_loader_object *self, const struct weir_opt *op
     case WEIR_OPT_TEXT:
         return set_text(self, field, value);
     case WEIR_OPT_SIZE:
-        return set_size(field, value);
+        return PyArg_ParseTuple(value, "ii", &((struct weir_opt_size *)field)->width,
+                                &((struct weir_opt_size *)field)->height);
     }
     return false;
 }

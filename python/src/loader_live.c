@@ -92,7 +92,6 @@ PyObject *weir_loader_py_open_live(PyObject *object, PyObject *args)
     struct weir_loader_object *self = (struct weir_loader_object *)object;
     struct weir_live_config config = {.process = process_of(self), .page = weir_live_page};
     struct weir_err err = WEIR_ERR_NONE;
-    const char *url;
     int rc;
     if (!PyArg_ParseTuple(args, "zzi:_open_live", &config.prometheus, &config.serve, &config.local_rank) ||
         weir_loader_check(self) < 0)
@@ -110,26 +109,11 @@ PyObject *weir_loader_py_open_live(PyObject *object, PyObject *args)
         weir_loader_live_close(self);
         return weir_py_raise(rc, &err);
     }
-    url = weir_live_url(self->live);
-    return url ? PyUnicode_FromString(url) : Py_NewRef(Py_None);
-}
-
-/* The address of weir_live_page, for the library of weir.watch. */
-static PyObject *py_page_function(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    return PyLong_FromVoidPtr((void *)weir_live_page);
-}
-
-int weir_loader_live_begin_module(PyObject *module)
-{
-    static PyMethodDef functions[] = {{"_live_page", py_page_function, METH_NOARGS, NULL}, {0}};
-    return PyModule_AddFunctions(module, functions);
+    return Py_BuildValue("z", weir_live_url(self->live));
 }
 
 PyObject *weir_loader_py_metrics(PyObject *object, PyObject *unused)
 {
-    (void)unused;
     struct weir_loader_object *self = (struct weir_loader_object *)object;
     char *text;
     if (weir_loader_check(self) < 0)
@@ -139,7 +123,7 @@ PyObject *weir_loader_py_metrics(PyObject *object, PyObject *unused)
     process.start_unix_s = self->opened_unix_s;
     if (weir_live_text(&text, &source, 1, &process) < 0)
         return PyErr_NoMemory();
-    PyObject *result = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    PyObject *result = weir_py_shown(text);
     free(text);
     return result;
 }

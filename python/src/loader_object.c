@@ -27,7 +27,6 @@ static PyObject *loader_type, *iteration_type;
 
 static bool interrupted(void *user)
 {
-    (void)user;
     PyGILState_STATE state = PyGILState_Ensure();
     bool raised = PyErr_CheckSignals() < 0; /* if so, the exception is raised on the waiting thread */
     PyGILState_Release(state);
@@ -37,7 +36,6 @@ static bool interrupted(void *user)
 /* _read(url, endpoint, anonymous): the bytes of a small file on a server. */
 static PyObject *loader_read(PyObject *object, PyObject *args)
 {
-    (void)object;
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_dataset_config config = {.size = sizeof config, .interrupted = interrupted};
     char *text;
@@ -56,7 +54,6 @@ static PyObject *loader_read(PyObject *object, PyObject *args)
 /* _first(path, endpoint, anonymous): the path of the first file, or folder that is a dataset, below a path; or None. */
 static PyObject *loader_first(PyObject *object, PyObject *args)
 {
-    (void)object;
     struct weir_err ignored = WEIR_ERR_NONE;
     struct weir_dataset_config config = {.size = sizeof config, .interrupted = interrupted};
     struct weir_path_list files, left_out;
@@ -119,11 +116,9 @@ static int check_gpu(const struct weir_loader_config *config)
 {
     struct weir_err err = WEIR_ERR_NONE;
     int number;
-    int rc = weir_device_parse(config->device, &number, &err);
-    if (rc == 0)
-        return number < 0 ? 0 : weir_gpu_use("device='cuda'");
-    weir_py_raise(rc, &err);
-    return -1;
+    if (weir_py_check(weir_device_parse(config->device, &number, &err), &err) < 0)
+        return -1;
+    return number < 0 ? 0 : weir_gpu_use("device='cuda'");
 }
 
 /* Opens the loader so that the batch with number `position` comes first. Returns 0, or -1 with an exception. */
@@ -261,7 +256,6 @@ static PyObject *loader_open(PyObject *object, PyObject *args)
 
 static PyObject *loader_close(PyObject *object, PyObject *unused)
 {
-    (void)unused;
     struct weir_loader_object *self = (struct weir_loader_object *)object;
     if (self->busy && weir_loader_check(self) < 0)
         return NULL;
@@ -274,7 +268,6 @@ static PyObject *loader_close(PyObject *object, PyObject *unused)
 static void loader_free(PyObject *object)
 {
     struct weir_loader_object *self = (struct weir_loader_object *)object;
-    PyTypeObject *type = Py_TYPE(object);
     weir_rank_session_close(&self->ranks);
     close_loader(self);
     weir_loader_live_close(self);
@@ -285,9 +278,7 @@ static void loader_free(PyObject *object)
     Py_XDECREF(self->current_stream);
     weir_loader_periods_end(self);
     Py_XDECREF(self->texts);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(object);
-    Py_DECREF(type);
+    weir_py_free(object);
 }
 
 /* ---- epochs ---- */
@@ -357,23 +348,15 @@ static PyObject *iteration_next(PyObject *object)
     return batch || PyErr_Occurred() ? batch : end_of_epoch(self);
 }
 
-static PyObject *iteration_self(PyObject *object)
-{
-    Py_INCREF(object);
-    return object;
-}
-
 static void iteration_free(PyObject *object)
 {
-    PyTypeObject *type = Py_TYPE(object);
     struct iteration *self = (struct iteration *)object;
     struct weir_loader_object *loader = self->loader;
     bool left = !self->done && self->number == loader->iteration && loader->loader && !loader->busy;
     if (left && loader->fork_depth == weir_fork_depth())
         (void)weir_loader_step_ends(loader); /* if this runs out of memory, the step lasts until the next request */
     Py_DECREF((PyObject *)loader);
-    PyObject_Free(object);
-    Py_DECREF(type);
+    weir_py_free(object);
 }
 
 static Py_ssize_t loader_length(PyObject *object)
@@ -403,7 +386,6 @@ static PyObject *loader_set_epoch(PyObject *object, PyObject *number)
 
 static PyObject *loader_state(PyObject *object, PyObject *unused)
 {
-    (void)unused;
     struct weir_loader_object *self = (struct weir_loader_object *)object;
     PyObject *settings = PyDict_New();
     uint64_t position = self->position;
@@ -414,12 +396,9 @@ static PyObject *loader_state(PyObject *object, PyObject *unused)
         }
         position = weir_loader_position(self->loader);
     }
-    for (int i = 0; settings && weir_loader_state_name(i); i++) {
-        PyObject *value = PyLong_FromUnsignedLongLong(self->state.values[i]);
-        if (!value || PyDict_SetItemString(settings, weir_loader_state_name(i), value) < 0)
+    for (int i = 0; settings && weir_loader_state_name(i); i++)
+        if (weir_py_put(settings, weir_loader_state_name(i), PyLong_FromUnsignedLongLong(self->state.values[i])) < 0)
             Py_CLEAR(settings);
-        Py_XDECREF(value);
-    }
     return settings ? Py_BuildValue("(KN)", (unsigned long long)position, settings) : NULL;
 }
 
@@ -441,32 +420,16 @@ static PyObject *loader_resume(PyObject *object, PyObject *number)
 
 static PyObject *loader_describe(PyObject *object, PyObject *unused)
 {
-    (void)unused;
     const struct weir_loader_object *self = (struct weir_loader_object *)object;
     return weir_loader_check(self) < 0 ? NULL : weir_loader_describe(self);
 }
 
 static PyObject *loader_closed(PyObject *object, void *unused)
 {
-    (void)unused;
     return PyBool_FromLong(!((struct weir_loader_object *)object)->loader);
 }
 
 /* ---- classes ---- */
-
-static int add_iteration(PyObject *module)
-{
-    static PyType_Slot slots[] = {{Py_tp_doc, "The batches of an epoch."},
-                                  {Py_tp_iter, iteration_self},
-                                  {Py_tp_iternext, iteration_next},
-                                  {Py_tp_dealloc, iteration_free},
-                                  {0, NULL}};
-    static PyType_Spec spec = {.name = "weir._Batches",
-                               .basicsize = sizeof(struct iteration),
-                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                               .slots = slots};
-    return weir_py_add_type(module, &spec, &iteration_type);
-}
 
 int weir_loader_object_begin(PyObject *module)
 {
@@ -491,25 +454,25 @@ int weir_loader_object_begin(PyObject *module)
         {"_steps", weir_loader_py_steps, METH_O, NULL},
         {"table", (PyCFunction)(void (*)(void))weir_loader_py_table, METH_VARARGS | METH_KEYWORDS,
          "table($self, lang='en', *, whole=False)\n--\n\n"
-         "Returns the stage table and the verdict in English ('en') or Chinese ('zh'). They cover the time since the "
-         "last\n"
-         "table of this loader. With whole=True they cover the time since the loader was opened, or since "
-         "weir.reset(),\n"
-         "and the next table is not affected."},
+         "Returns the stage table and the verdict in English ('en') or Chinese ('zh'). They cover the time\n"
+         "since the last table of this loader. With whole=True they cover the time since the loader was\n"
+         "opened, or since weir.reset(), and the next table is not affected."},
         {"verdict", weir_loader_py_verdict, METH_VARARGS,
          "verdict($self, lang='en', /)\n--\n\n"
-         "Returns the run's bottleneck, evidence and advice, for the time since the loader was opened or since\n"
-         "weir.reset()."},
+         "Returns the run's bottleneck, evidence and advice, for the time since the loader was opened or\n"
+         "since weir.reset()."},
         {0}};
     static PyGetSetDef properties[] = {{"closed", loader_closed, NULL, "True after close().", NULL}, {0}};
     static PyType_Slot slots[] = {{Py_tp_methods, methods},     {Py_tp_getset, properties},
                                   {Py_tp_iter, loader_iterate}, {Py_sq_length, loader_length},
                                   {Py_tp_dealloc, loader_free}, {0, NULL}};
-    static PyType_Spec spec = {.name = "weir._Loader",
-                               .basicsize = sizeof(struct weir_loader_object),
-                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                               .slots = slots};
-    return add_iteration(module) < 0 || weir_loader_live_begin_module(module) < 0
-               ? -1
-               : weir_py_add_type(module, &spec, &loader_type);
+    static PyType_Slot iteration_slots[] = {{Py_tp_doc, "The batches of an epoch."},
+                                            {Py_tp_iter, PyObject_SelfIter},
+                                            {Py_tp_iternext, iteration_next},
+                                            {Py_tp_dealloc, iteration_free},
+                                            {0, NULL}};
+    if (weir_py_add_type(module, "weir._Batches", sizeof(struct iteration), 0, iteration_slots, &iteration_type) < 0)
+        return -1;
+    return weir_py_add_type(module, "weir._Loader", sizeof(struct weir_loader_object), Py_TPFLAGS_BASETYPE, slots,
+                            &loader_type);
 }

@@ -118,7 +118,6 @@ void weir_loader_end_ranks(struct weir_loader_object *self);
 
 /* Takes a file or None, an address or None, and the local rank. Returns the URL or None. */
 PyObject *weir_loader_py_open_live(PyObject *object, PyObject *args);
-int weir_loader_live_begin_module(PyObject *module);
 /* Returns the loader's metrics in the classic text format. */
 PyObject *weir_loader_py_metrics(PyObject *object, PyObject *unused);
 /* Starts counting when the loader has been opened, and shows it. Needs no lock of the interpreter, like _end. */

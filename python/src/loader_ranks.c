@@ -16,7 +16,7 @@ PyObject *weir_loader_py_open_ranks(PyObject *object, PyObject *args)
         return NULL;
     weir_rank_session_close(&self->ranks);
     int rc = weir_rank_session_open(&self->ranks, &config, &err);
-    return rc < 0 ? PyUnicode_FromString(err.text) : Py_NewRef(Py_None);
+    return Py_BuildValue("z", rc < 0 ? err.text : NULL);
 }
 
 void weir_loader_publish(struct weir_loader_object *self, const struct weir_loader_report *report)

@@ -49,7 +49,6 @@ void weir_loader_periods_end(struct weir_loader_object *self)
 
 PyObject *weir_loader_py_reset(PyObject *object, PyObject *unused)
 {
-    (void)unused;
     struct weir_loader_object *self = (struct weir_loader_object *)object;
     if (weir_loader_check(self) < 0)
         return NULL;
@@ -145,7 +144,6 @@ static void judge(void *user, struct weir_loader_report *report)
 
 static void print_verdict(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
 {
-    (void)lang;
     write_verdict(user, out, report);
 }
 
@@ -200,7 +198,6 @@ PyObject *weir_loader_py_table(PyObject *object, PyObject *args, PyObject *names
 
 PyObject *weir_loader_py_published(PyObject *object, PyObject *unused)
 {
-    (void)unused;
     struct wanted wanted = {.self = (struct weir_loader_object *)object, .lang = WEIR_LANG_EN, .publish = true};
     return weir_loader_check(wanted.self) < 0 ? NULL : weir_py_printed(print_report, &wanted);
 }

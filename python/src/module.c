@@ -1,4 +1,5 @@
 /* weir._weir, the extension module that weir/__init__.py uses. */
+#include "analyze/live/live.h"
 #include "analyze/page/page.h"
 #include "base/extras.h"
 #include "python/src/array.h"
@@ -32,6 +33,13 @@ PyObject *weir_py_raise(int code, const struct weir_err *err)
         PyErr_SetObject(type, message);
     Py_XDECREF(message);
     return NULL;
+}
+
+int weir_py_check(int code, const struct weir_err *err)
+{
+    if (code < 0)
+        weir_py_raise(code, err);
+    return code < 0 ? -1 : 0;
 }
 
 int weir_py_numbers(PyObject *object, Py_buffer *buffer, const char *formats, size_t bytes, const char *what,
@@ -71,15 +79,64 @@ const char *weir_py_name(PyObject *name)
     return NULL;
 }
 
-int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type)
+PyObject *weir_py_shown(const char *text)
 {
-    *type = PyType_FromSpec(spec);
-    return *type ? PyModule_AddObjectRef(module, strrchr(spec->name, '.') + 1, *type) : -1;
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+PyObject *weir_py_printed(int (*print)(void *user, FILE *out), void *user)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return PyErr_NoMemory();
+    int rc = print(user, out);
+    if (fclose(out) != 0 || rc < 0) {
+        free(text);
+        return rc < 0 && rc != -ENOMEM ? PyErr_Format(weir_py_error, "the report cannot be created: %s", strerror(-rc))
+                                       : PyErr_NoMemory();
+    }
+    PyObject *object = PyUnicode_DecodeUTF8(text, (Py_ssize_t)bytes, "replace");
+    free(text);
+    return object;
+}
+
+int weir_py_append(PyObject *list, PyObject *item)
+{
+    int rc = item ? PyList_Append(list, item) : -1;
+    Py_XDECREF(item);
+    return rc;
+}
+
+int weir_py_put(PyObject *dict, const char *key, PyObject *item)
+{
+    int rc = item ? PyDict_SetItemString(dict, key, item) : -1;
+    Py_XDECREF(item);
+    return rc;
+}
+
+int weir_py_add_type(PyObject *module, const char *name, size_t size, unsigned flags, PyType_Slot *slots,
+                     PyObject **type)
+{
+    PyType_Spec spec = {.name = name,
+                        .basicsize = (int)size,
+                        .flags = Py_TPFLAGS_DEFAULT | (flags ? flags : Py_TPFLAGS_DISALLOW_INSTANTIATION),
+                        .slots = slots};
+    *type = PyType_FromSpec(&spec);
+    return *type ? PyModule_AddObjectRef(module, strrchr(name, '.') + 1, *type) : -1;
+}
+
+void weir_py_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
 }
 
 static PyObject *py_page(PyObject *module, PyObject *args)
 {
-    (void)module;
     const char *lines, *lang;
     Py_ssize_t length;
     struct weir_err err = WEIR_ERR_NONE;
@@ -98,8 +155,31 @@ static PyObject *py_page(PyObject *module, PyObject *args)
     return page;
 }
 
+/* The address of weir_live_page, for the library of weir.watch. */
+static PyObject *py_live_page(PyObject *module, PyObject *unused)
+{
+    return PyLong_FromVoidPtr((void *)weir_live_page);
+}
+
+static PyObject *callbacks; /* tuple, owned; the module's first call sets it */
+
+static PyObject *py_set_callbacks(PyObject *module, PyObject *args)
+{
+    Py_XDECREF(callbacks);
+    callbacks = Py_NewRef(args);
+    Py_RETURN_NONE;
+}
+
+PyObject *weir_py_call(enum weir_py_callback callback, PyObject *first, PyObject *second)
+{
+    PyObject *function = callbacks ? PyTuple_GetItem(callbacks, callback) : NULL;
+    return function ? PyObject_CallFunctionObjArgs(function, first, second, NULL) : Py_NewRef(Py_None);
+}
+
 static PyMethodDef functions[] = {
     {"_page", py_page, METH_VARARGS, "_page(lines, lang): the HTML page of log lines."},
+    {"_live_page", py_live_page, METH_NOARGS, NULL},
+    {"_set_callbacks", py_set_callbacks, METH_VARARGS, "Sets the functions of enum weir_py_callback."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -61,7 +61,6 @@ void weir_profile_loader_closes(const struct weir_loader *loader)
 
 void weir_profile_count_loader(void *unused)
 {
-    (void)unused;
     hold();
     forget_parents();
     if (n_loaders > 0)

@@ -13,11 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct message {
-    struct message *next;
-    char line[];
-};
-
 struct profiler_object {
     PyObject_HEAD struct weir_profiler *profiler; /* NULL while not recording */
     enum weir_action action;                      /* action in the next step */
@@ -26,37 +21,25 @@ struct profiler_object {
     bool raised;          /* _window raised an exception, which the call in progress must raise */
     PyObject *error[3];
     pthread_mutex_t lock; /* protects the messages, which any thread can add */
-    struct message *messages, **end;
+    char *messages;       /* lines; NULL = none */
 };
 
 static enum weir_action next_action(void *user, int64_t step)
 {
-    (void)step;
     return ((struct profiler_object *)user)->action;
 }
 
 static void on_message(void *user, const char *line)
 {
     struct profiler_object *self = user;
-    struct message *message = malloc(sizeof *message + strlen(line) + 1);
-    if (!message)
-        return;
-    message->next = NULL;
-    strcpy(message->line, line);
     pthread_mutex_lock(&self->lock);
-    *self->end = message;
-    self->end = &message->next;
+    size_t used = self->messages ? strlen(self->messages) : 0, room = strlen(line) + 2;
+    char *more = realloc(self->messages, used + room);
+    if (more) {
+        snprintf(more + used, room, "%s\n", line);
+        self->messages = more;
+    }
     pthread_mutex_unlock(&self->lock);
-}
-
-static struct message *take_messages(struct profiler_object *self)
-{
-    pthread_mutex_lock(&self->lock);
-    struct message *first = self->messages;
-    self->messages = NULL;
-    self->end = &self->messages;
-    pthread_mutex_unlock(&self->lock);
-    return first;
 }
 
 /* ---- windows ---- */
@@ -174,7 +157,6 @@ static PyObject *profiler_advance(PyObject *object, PyObject *number)
 
 static PyObject *profiler_close(PyObject *object, PyObject *unused)
 {
-    (void)unused;
     struct profiler_object *self = (struct profiler_object *)object;
     if (!begin_call(self))
         return NULL;
@@ -184,7 +166,6 @@ static PyObject *profiler_close(PyObject *object, PyObject *unused)
 
 static PyObject *profiler_check(PyObject *object, PyObject *unused)
 {
-    (void)unused;
     if (!is_free((struct profiler_object *)object))
         return NULL;
     Py_RETURN_NONE;
@@ -192,24 +173,20 @@ static PyObject *profiler_check(PyObject *object, PyObject *unused)
 
 static PyObject *profiler_messages(PyObject *object, PyObject *unused)
 {
-    (void)unused;
-    PyObject *lines = PyList_New(0);
-    for (struct message *message = take_messages((struct profiler_object *)object), *next; message; message = next) {
-        PyObject *line = PyUnicode_DecodeUTF8(message->line, (Py_ssize_t)strlen(message->line), "replace");
-        if (lines && (!line || PyList_Append(lines, line) < 0))
-            Py_CLEAR(lines);
-        Py_XDECREF(line);
-        next = message->next;
-        free(message);
-    }
-    return lines;
+    struct profiler_object *self = (struct profiler_object *)object;
+    pthread_mutex_lock(&self->lock);
+    char *lines = self->messages;
+    self->messages = NULL;
+    pthread_mutex_unlock(&self->lock);
+    PyObject *text = weir_py_shown(lines ? lines : "");
+    free(lines);
+    return text;
 }
 
 /* Returns None if the GPU can be recorded. Otherwise returns a tuple (reason, whether another tool is recording it). If
  * there is a GPU, this process then counts as using it. */
 static PyObject *py_gpu_check(PyObject *module, PyObject *unused)
 {
-    (void)module, (void)unused;
     char library[128];
     struct weir_err err = WEIR_ERR_NONE;
     int rc = weir_gpu_usable(&err);
@@ -226,7 +203,6 @@ static PyObject *py_gpu_check(PyObject *module, PyObject *unused)
 
 static PyObject *py_loader_text(PyObject *module, PyObject *unused)
 {
-    (void)module, (void)unused;
     char text[256];
     weir_profile_loader_text(text, sizeof text);
     return PyUnicode_FromString(text);
@@ -235,7 +211,6 @@ static PyObject *py_loader_text(PyObject *module, PyObject *unused)
 /* Returns the action that a schedule (wait, warmup, active, repeat, skip_first, skip_first_wait) has for a step. */
 static PyObject *py_schedule_action(PyObject *module, PyObject *args)
 {
-    (void)module;
     struct weir_err err = WEIR_ERR_NONE;
     long long n[6], step;
     if (!PyArg_ParseTuple(args, "(LLLLLL)L:_schedule_action", &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &step))
@@ -252,30 +227,21 @@ static PyObject *py_schedule_action(PyObject *module, PyObject *args)
 
 static PyObject *profiler_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    (void)args, (void)keywords;
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct profiler_object *self = (struct profiler_object *)allocate(type, 0);
     if (!self)
         return NULL;
     pthread_mutex_init(&self->lock, NULL);
-    self->end = &self->messages;
     return (PyObject *)self;
 }
 
 static void profiler_free(PyObject *object)
 {
     struct profiler_object *self = (struct profiler_object *)object;
-    PyTypeObject *type = Py_TYPE(object);
     Py_BEGIN_ALLOW_THREADS weir_profiler_close(&self->profiler);
-    Py_END_ALLOW_THREADS for (struct message *message = take_messages(self), *next; message; message = next)
-    {
-        next = message->next;
-        free(message);
-    }
+    Py_END_ALLOW_THREADS free(self->messages);
     pthread_mutex_destroy(&self->lock);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(object);
-    Py_DECREF(type);
+    weir_py_free(object);
 }
 
 int weir_profile_object_begin(PyObject *module)
@@ -287,13 +253,12 @@ int weir_profile_object_begin(PyObject *module)
         {"_messages", profiler_messages, METH_NOARGS, NULL}, {0}};
     static PyType_Slot slots[] = {
         {Py_tp_methods, methods}, {Py_tp_new, profiler_new}, {Py_tp_dealloc, profiler_free}, {0, NULL}};
-    static PyType_Spec spec = {.name = "weir._Profiler",
-                               .basicsize = sizeof(struct profiler_object),
-                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                               .slots = slots};
     static PyMethodDef functions[] = {{"_gpu_check", py_gpu_check, METH_NOARGS, NULL},
                                       {"_loader_text", py_loader_text, METH_NOARGS, NULL},
                                       {"_schedule_action", py_schedule_action, METH_VARARGS, NULL},
                                       {0}};
-    return PyModule_AddFunctions(module, functions) < 0 ? -1 : weir_py_add_type(module, &spec, &type);
+    return PyModule_AddFunctions(module, functions) < 0
+               ? -1
+               : weir_py_add_type(module, "weir._Profiler", sizeof(struct profiler_object), Py_TPFLAGS_BASETYPE, slots,
+                                  &type);
 }

@@ -45,7 +45,6 @@ static void end_thread(void *opened)
 
 static PyObject *range_enter(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     struct opened *opened = opened_here;
     if (!opened && !(opened = open_thread()))
         return NULL;
@@ -60,7 +59,6 @@ static PyObject *range_enter(PyObject *self, PyObject *unused)
  * ranges out of order, or on a thread that did not enter them. */
 static PyObject *range_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
-    (void)args, (void)n;
     struct opened *opened = opened_here;
     weir_name name = ((struct range_object *)self)->name;
     int at = opened ? opened->depth - 1 : -1;
@@ -100,15 +98,7 @@ static PyObject *range_of(PyObject *name)
 
 static PyObject *py_record_function(PyObject *module, PyObject *name)
 {
-    (void)module;
     return range_of(name);
-}
-
-static void range_free(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_Free(self);
-    Py_DECREF(type);
 }
 
 int weir_profile_range_begin(PyObject *module)
@@ -121,18 +111,13 @@ int weir_profile_range_begin(PyObject *module)
         {Py_tp_doc, "A range in a trace: a context manager and decorator, created by weir.record_function."},
         {Py_tp_methods, methods},
         {Py_tp_call, weir_py_decorated},
-        {Py_tp_dealloc, range_free},
+        {Py_tp_dealloc, weir_py_free},
         {0, NULL}};
-    static PyType_Spec spec = {.name = "weir.RecordFunction",
-                               .basicsize = sizeof(struct range_object),
-                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                               .slots = slots};
     static PyMethodDef functions[] = {
         {"record_function", py_record_function, METH_O,
          "record_function(name, /)\n--\n\n"
-         "Creates a range in the traces of weir.profile, like torch.profiler.record_function.\n"
-         "It has no row in weir.table(), and almost no cost while nothing is being\n"
-         "recorded.\n\n"
+         "Creates a range in the traces of weir.profile, like torch.profiler.record_function. It has no\n"
+         "row in weir.table(), and almost no cost while nothing is being recorded.\n\n"
          "    with weir.record_function(\"augment\"):\n"
          "        ...\n\n"
          "    @weir.record_function(\"loss\")\n"
@@ -143,5 +128,7 @@ int weir_profile_range_begin(PyObject *module)
         PyErr_SetString(PyExc_ImportError, "weir's ranges cannot be registered");
         return -1;
     }
-    return PyModule_AddFunctions(module, functions) < 0 ? -1 : weir_py_add_type(module, &spec, &range_type);
+    return PyModule_AddFunctions(module, functions) < 0
+               ? -1
+               : weir_py_add_type(module, "weir.RecordFunction", sizeof(struct range_object), 0, slots, &range_type);
 }

@@ -38,67 +38,44 @@ PyObject *weir_profile_trace_new(struct weir_trace *trace)
 static void trace_free(PyObject *object)
 {
     struct trace_object *self = (struct trace_object *)object;
-    PyTypeObject *type = Py_TYPE(object);
     weir_trace_free(&self->trace);
     pthread_mutex_destroy(&self->lock);
-    PyObject_Free(object);
-    Py_DECREF(type);
+    weir_py_free(object);
 }
 
-/* Returns a path as bytes, a new reference, or NULL with an exception. */
-static PyObject *path_of(PyObject *path)
-{
-    PyObject *bytes = NULL;
-    return PyUnicode_FSConverter(path, &bytes) ? bytes : NULL;
-}
-
-/* Returns None, or NULL with an exception. */
-static PyObject *with_file(PyObject *object, PyObject *path,
+/* Calls function, or exports stacks by a metric, with the trace and a path. Returns None, or NULL with an exception. */
+static PyObject *with_file(PyObject *object, PyObject *path, const char *metric,
                            int (*function)(struct weir_trace *trace, const char *path, struct weir_err *err))
 {
     struct trace_object *self = (struct trace_object *)object;
     struct weir_err err = WEIR_ERR_NONE;
-    PyObject *bytes = path_of(path);
-    if (!bytes)
+    PyObject *bytes;
+    if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
     const char *text = PyBytes_AsString(bytes);
     int rc;
     Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->lock);
-    rc = function(self->trace, text, &err);
+    rc = function ? function(self->trace, text, &err) : weir_stacks_export(self->trace, metric, text, &err);
     pthread_mutex_unlock(&self->lock);
     Py_END_ALLOW_THREADS Py_DECREF(bytes);
-    if (rc < 0)
-        return weir_py_raise(rc, &err);
-    Py_RETURN_NONE;
+    return weir_py_check(rc, &err) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *trace_export(PyObject *object, PyObject *path)
 {
-    return with_file(object, path, weir_trace_write);
+    return with_file(object, path, NULL, weir_trace_write);
 }
 
 static PyObject *trace_merge(PyObject *object, PyObject *path)
 {
-    return with_file(object, path, weir_trace_merge);
+    return with_file(object, path, NULL, weir_trace_merge);
 }
 
 static PyObject *trace_stacks(PyObject *object, PyObject *args)
 {
-    struct trace_object *self = (struct trace_object *)object;
-    struct weir_err err = WEIR_ERR_NONE;
-    PyObject *path, *bytes;
+    PyObject *path;
     const char *metric;
-    if (!PyArg_ParseTuple(args, "Os:stacks", &path, &metric) || !(bytes = path_of(path)))
-        return NULL;
-    const char *text = PyBytes_AsString(bytes);
-    int rc;
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->lock);
-    rc = weir_stacks_export(self->trace, metric, text, &err);
-    pthread_mutex_unlock(&self->lock);
-    Py_END_ALLOW_THREADS Py_DECREF(bytes);
-    if (rc < 0)
-        return weir_py_raise(rc, &err);
-    Py_RETURN_NONE;
+    return PyArg_ParseTuple(args, "Os:stacks", &path, &metric) ? with_file(object, path, metric, NULL) : NULL;
 }
 
 /* Sets additional members of the trace file, as JSON. */
@@ -131,7 +108,6 @@ static bool is_of_gpu(const struct weir_event *event)
 /* Removes all events except GPU work, its launches, and steps, for a trace without CPU activity. */
 static PyObject *trace_keep_gpu(PyObject *object, PyObject *unused)
 {
-    (void)unused;
     struct trace_object *self = (struct trace_object *)object;
     struct weir_trace *trace = self->trace;
     size_t n = 0;
@@ -173,18 +149,15 @@ static PyObject *trace_averages(PyObject *object, PyObject *args)
 static void averages_free(PyObject *object)
 {
     struct averages_object *self = (struct averages_object *)object;
-    PyTypeObject *type = Py_TYPE(object);
     weir_averages_close(&self->averages);
     Py_DECREF((PyObject *)self->from);
-    PyObject_Free(object);
-    Py_DECREF(type);
+    weir_py_free(object);
 }
 
-/* Decodes a string of the trace. Names of functions and files can have any encoding, so invalid bytes are replaced. */
+/* Names of functions and files can have any encoding. */
 static PyObject *text_of(const struct weir_trace *trace, weir_text_id id)
 {
-    const char *text = weir_trace_text(trace, id);
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    return weir_py_shown(weir_trace_text(trace, id));
 }
 
 /* Returns the fields of weir.Average in order, with times in us. */
@@ -201,16 +174,12 @@ static PyObject *row_of(const struct weir_averages *averages, const struct weir_
 
 static PyObject *averages_rows(PyObject *object, PyObject *unused)
 {
-    (void)unused;
     struct averages_object *self = (struct averages_object *)object;
     PyObject *rows = PyList_New(0);
     pthread_mutex_lock(&self->from->lock);
-    for (size_t i = 0; rows && i < self->averages->n_rows; i++) {
-        PyObject *row = row_of(self->averages, &self->averages->rows[i]);
-        if (!row || PyList_Append(rows, row) < 0)
+    for (size_t i = 0; rows && i < self->averages->n_rows; i++)
+        if (weir_py_append(rows, row_of(self->averages, &self->averages->rows[i])) < 0)
             Py_CLEAR(rows);
-        Py_XDECREF(row);
-    }
     pthread_mutex_unlock(&self->from->lock);
     return rows;
 }
@@ -247,13 +216,12 @@ static PyObject *averages_table(PyObject *object, PyObject *args)
 
 static PyObject *py_trace_path(PyObject *module, PyObject *args)
 {
-    (void)module;
     struct weir_err err = WEIR_ERR_NONE;
     char path[PATH_MAX];
-    PyObject *folder, *bytes;
+    PyObject *bytes;
     const char *worker;
     int gzip;
-    if (!PyArg_ParseTuple(args, "Ozp:_trace_path", &folder, &worker, &gzip) || !(bytes = path_of(folder)))
+    if (!PyArg_ParseTuple(args, "O&zp:_trace_path", PyUnicode_FSConverter, &bytes, &worker, &gzip))
         return NULL;
     int rc = weir_trace_path(path, sizeof path, PyBytes_AsString(bytes), worker, gzip, &err);
     Py_DECREF(bytes);
@@ -270,21 +238,14 @@ int weir_profile_trace_begin(PyObject *module)
                                           {"averages", trace_averages, METH_VARARGS, NULL},
                                           {0}};
     static PyType_Slot trace_slots[] = {{Py_tp_methods, trace_methods}, {Py_tp_dealloc, trace_free}, {0, NULL}};
-    static PyType_Spec trace_spec = {.name = "weir._Trace",
-                                     .basicsize = sizeof(struct trace_object),
-                                     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                     .slots = trace_slots};
     static PyMethodDef methods[] = {
         {"rows", averages_rows, METH_NOARGS, NULL}, {"table", averages_table, METH_VARARGS, NULL}, {0}};
     static PyType_Slot slots[] = {{Py_tp_methods, methods}, {Py_tp_dealloc, averages_free}, {0, NULL}};
-    static PyType_Spec spec = {.name = "weir._Averages",
-                               .basicsize = sizeof(struct averages_object),
-                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                               .slots = slots};
     static PyMethodDef functions[] = {{"_trace_path", py_trace_path, METH_VARARGS,
                                        "Returns a new file name that TensorBoard recognises, and creates the folder."},
                                       {0}};
-    if (PyModule_AddFunctions(module, functions) < 0 || weir_py_add_type(module, &trace_spec, &trace_type) < 0)
+    if (PyModule_AddFunctions(module, functions) < 0 ||
+        weir_py_add_type(module, "weir._Trace", sizeof(struct trace_object), 0, trace_slots, &trace_type) < 0)
         return -1;
-    return weir_py_add_type(module, &spec, &averages_type);
+    return weir_py_add_type(module, "weir._Averages", sizeof(struct averages_object), 0, slots, &averages_type);
 }

@@ -32,7 +32,6 @@ struct stage {
 
 static PyObject *stage_type;
 static PyObject *stages[2]; /* dicts from name to stage: [0] without cuda=True, [1] with it */
-static PyObject *decorate;
 
 /* Stages open on this thread, with the innermost one last. Stages nested deeper than STAGES_DEEP are only counted. */
 enum { STAGES_DEEP = 64 };
@@ -66,7 +65,6 @@ static void attach(void)
 
 static void on_thread_end(void *unused)
 {
-    (void)unused;
     int none = -1;
     weir_thread_detach();
     weir_history_end();
@@ -108,7 +106,9 @@ struct weir_recorder *weir_session(void)
         }
         weir_totals_session_opened();
         weir_zone_cost_ns(); /* measures the cost of a zone before any stage runs */
-        if (weir_elsewhere_opened() < 0)
+        PyObject *done = weir_py_call(WEIR_PY_OPENED, NULL, NULL);
+        Py_XDECREF(done);
+        if (!done)
             return NULL;
     }
     if (!weir_thread_self)
@@ -124,24 +124,6 @@ int weir_py_lang(PyObject *name)
         return WEIR_LANG_ZH;
     PyErr_Format(PyExc_ValueError, "lang must be 'en' or 'zh', not %.100R", name);
     return -1;
-}
-
-PyObject *weir_py_printed(int (*print)(void *user, FILE *out), void *user)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    if (!out)
-        return PyErr_NoMemory();
-    int rc = print(user, out);
-    if (fclose(out) != 0 || rc < 0) {
-        free(text);
-        return rc < 0 && rc != -ENOMEM ? PyErr_Format(weir_py_error, "the report cannot be created: %s", strerror(-rc))
-                                       : PyErr_NoMemory();
-    }
-    PyObject *object = PyUnicode_DecodeUTF8(text, (Py_ssize_t)bytes, "replace");
-    free(text);
-    return object;
 }
 
 /* ---- stages ---- */
@@ -163,7 +145,6 @@ static bool watch_begin(struct stage *stage)
 static PyObject *py_watch_stages(PyObject *module, PyObject *args)
 {
     Py_ssize_t stage, begin, end;
-    (void)module;
     if (!PyArg_ParseTuple(args, "nnn", &stage, &begin, &end))
         return NULL;
     *(void **)&watch.stage = (void *)stage;
@@ -175,7 +156,6 @@ static PyObject *py_watch_stages(PyObject *module, PyObject *args)
 
 static PyObject *stage_enter(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     if ((!weir_thread_self || session_depth != weir_fork_depth()) && !weir_session())
         return NULL;
     struct stage *stage = (struct stage *)self;
@@ -195,7 +175,6 @@ static PyObject *stage_enter(PyObject *self, PyObject *unused)
  * or on a thread that did not enter it. */
 static PyObject *stage_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
-    (void)args, (void)n;
     const struct stage *stage = (struct stage *)self;
     int at = opened.n - 1;
     while (at >= 0 && at < STAGES_DEEP && opened.numbers[at] != stage->number)
@@ -223,7 +202,7 @@ PyObject *weir_py_decorated(PyObject *self, PyObject *args, PyObject *keywords)
         return PyErr_Format(PyExc_TypeError, "a %s decorates exactly one function",
                             Py_TYPE(self) == (PyTypeObject *)stage_type ? "stage" : "record_function");
     function = PyTuple_GetItem(args, 0);
-    return PyObject_CallFunctionObjArgs(decorate, self, function, NULL);
+    return weir_py_call(WEIR_PY_DECORATE, self, function);
 }
 
 /* Registers a stage's name and returns its number, or -1 with an exception. */
@@ -272,7 +251,6 @@ static PyObject *stage_of(PyObject *name, bool gpu)
 
 static PyObject *py_stage(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    (void)module;
     Py_ssize_t named = names ? PyTuple_Size(names) : 0;
     bool fits = n == 1 && (named == 0 ||
                            (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "cuda") == 0));
@@ -286,7 +264,6 @@ static PyObject *py_stage(PyObject *module, PyObject *const *args, Py_ssize_t n,
 
 static PyObject *py_log_timing(PyObject *module, PyObject *args, PyObject *names)
 {
-    (void)module;
     static char *keywords[] = {"", "", "elsewhere", NULL};
     PyObject *name;
     double seconds;
@@ -309,16 +286,8 @@ static PyObject *py_log_timing(PyObject *module, PyObject *args, PyObject *names
     Py_RETURN_NONE;
 }
 
-static void stage_free(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_Free(self);
-    Py_DECREF(type);
-}
-
 static PyObject *py_warn_of_left_open(PyObject *module, PyObject *unused)
 {
-    (void)module, (void)unused;
     if (warn_of_left_open() < 0)
         return NULL;
     Py_RETURN_NONE;
@@ -328,7 +297,6 @@ static PyObject *py_warn_of_left_open(PyObject *module, PyObject *unused)
  * knows its parent's stages, but not whether the parent entered them. */
 static PyObject *py_never_entered(PyObject *module, PyObject *unused)
 {
-    (void)module, (void)unused;
     PyObject *name, *stage;
     Py_ssize_t at = 0;
     struct weir_snapshot *now = NULL;
@@ -345,12 +313,6 @@ static PyObject *py_never_entered(PyObject *module, PyObject *unused)
     return Py_NewRef(found);
 }
 
-static PyObject *py_set_decorate(PyObject *module, PyObject *function)
-{
-    (void)module;
-    return weir_py_keep(&decorate, function);
-}
-
 int weir_session_begin(PyObject *module)
 {
     static PyMethodDef methods[] = {
@@ -361,12 +323,8 @@ int weir_session_begin(PyObject *module)
         {Py_tp_doc, "A stage of the table: a context manager and decorator, created by weir.stage."},
         {Py_tp_methods, methods},
         {Py_tp_call, weir_py_decorated},
-        {Py_tp_dealloc, stage_free},
+        {Py_tp_dealloc, weir_py_free},
         {0, NULL}};
-    static PyType_Spec spec = {.name = "weir.Stage",
-                               .basicsize = sizeof(struct stage),
-                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                               .slots = slots};
     static PyMethodDef functions[] = {
         {"stage", (PyCFunction)(void (*)(void))py_stage, METH_FASTCALL | METH_KEYWORDS,
          "stage(name, /, *, cuda=False)\n--\n\n"
@@ -375,30 +333,23 @@ int weir_session_begin(PyObject *module)
          "        loss = model(batch)\n\n"
          "    @weir.stage(\"22_optimizer_step\")\n"
          "    def step(): ...\n\n"
-         "Stages can be nested, and a row's own time excludes the stages inside. Times are measured on the host, so "
-         "they\n"
-         "include GPU work only while the host waits for it. There can be at most 40 names.\n\n"
-         "With cuda=True the stage has a second row, of kind gpu-work, with the time of its work on the GPU. The time "
-         "is\n"
-         "measured between events on the stream that is torch's current stream when the stage begins. Nothing waits "
-         "for\n"
-         "these events, so a call appears in the table once the GPU has completed it."},
+         "Stages can be nested, and a row's own time excludes the stages inside. Times are measured on the\n"
+         "host, so they include GPU work only while the host waits for it. There can be at most 40 names.\n\n"
+         "With cuda=True the stage has a second row, of kind gpu-work, with the time of its work on the\n"
+         "GPU. The time is measured between events on the stream that is torch's current stream when the\n"
+         "stage begins. Nothing waits for these events, so a call appears in the table once the GPU has\n"
+         "completed it."},
         {"log_timing", (PyCFunction)(void (*)(void))py_log_timing, METH_VARARGS | METH_KEYWORDS,
          "log_timing(name, seconds, /, *, elsewhere=False)\n--\n\n"
-         "Adds one call of a stage that the program timed itself. Call this function at the end of the timed part, on "
-         "the\n"
-         "thread that ran it, so that stages inside the part are nested in the call. elsewhere=True means that "
-         "another\n"
-         "process, another thread or a GPU spent the time. The call then appears in the table, but does not count "
-         "towards\n"
-         "the loop's time."},
+         "Adds one call of a stage that the program timed itself. Call this function at the end of the\n"
+         "timed part, on the thread that ran it, so that stages inside the part are nested in the call.\n"
+         "elsewhere=True means that another process, another thread or a GPU spent the time. The call then\n"
+         "appears in the table, but does not count towards the loop's time."},
         {"_warn_of_left_open", py_warn_of_left_open, METH_NOARGS, NULL},
         {"_never_entered", py_never_entered, METH_NOARGS,
          "Name of a stage that was created and never entered, or None."},
-        {"_set_current", weir_gpu_timing_set, METH_O, "Sets the function that returns the current GPU and stream."},
         {"_watch_stages", py_watch_stages, METH_VARARGS,
          "Addresses of weir_watch_stage, _begin and _end, which time stages from now on."},
-        {"_set_decorate", py_set_decorate, METH_O, "Sets the function that decorates a function with a stage."},
         {0}};
     weir_lent_begin();
     weir_history_begin();
@@ -409,5 +360,7 @@ int weir_session_begin(PyObject *module)
         PyErr_SetString(PyExc_ImportError, "weir's stages cannot be registered");
         return -1;
     }
-    return PyModule_AddFunctions(module, functions) < 0 ? -1 : weir_py_add_type(module, &spec, &stage_type);
+    return PyModule_AddFunctions(module, functions) < 0
+               ? -1
+               : weir_py_add_type(module, "weir.Stage", sizeof(struct stage), 0, slots, &stage_type);
 }

@@ -15,7 +15,6 @@
 
 static PyObject *py_launched(PyObject *module, PyObject *args)
 {
-    (void)module;
     struct weir_ranks ranks;
     struct weir_err err = WEIR_ERR_NONE;
     int ask;
@@ -40,7 +39,6 @@ struct period {
 
 static struct period since_start, since_table;
 static struct weir_report_machine machine_begun;
-static PyObject *children;
 static const struct weir_recorder *periods_of; /* session of the periods; a child of fork() has another session */
 
 static void period_clear(struct period *period)
@@ -53,18 +51,12 @@ static void period_clear(struct period *period)
 static void read_machine(struct weir_machine_now *now)
 {
     weir_machine_read(now, "");
-    PyObject *pids = children ? PyObject_CallFunctionObjArgs(children, NULL) : NULL;
-    Py_ssize_t n = pids ? PyList_Size(pids) : 0;
+    PyObject *pids = weir_py_call(WEIR_PY_CHILDREN, NULL, NULL);
+    Py_ssize_t n = pids && PyList_Check(pids) ? PyList_Size(pids) : 0;
     for (Py_ssize_t i = 0; i < n; i++)
         now->own_ns += weir_process_cpu_ns((int)PyLong_AsLong(PyList_GetItem(pids, i)));
     Py_XDECREF(pids);
     PyErr_Clear();
-}
-
-static PyObject *py_set_children(PyObject *module, PyObject *function)
-{
-    (void)module;
-    return weir_py_keep(&children, function);
 }
 
 void weir_totals_session_opened(void)
@@ -242,7 +234,6 @@ static int print_session(void *user, FILE *out)
 
 static PyObject *py_table(PyObject *module, PyObject *args)
 {
-    (void)module;
     PyObject *name;
     int whole;
     if (!PyArg_ParseTuple(args, "Op:_table", &name, &whole))
@@ -261,14 +252,12 @@ static int print_wrapped(void *user, FILE *out)
 
 static PyObject *py_wrapped(PyObject *module, PyObject *text)
 {
-    (void)module;
     const char *lines = PyUnicode_AsUTF8AndSize(text, NULL);
     return lines ? weir_py_printed(print_wrapped, (void *)lines) : NULL;
 }
 
 static PyObject *py_reset(PyObject *module, PyObject *unused)
 {
-    (void)module, (void)unused;
     if (!open_session())
         return NULL;
     weir_history_reset();
@@ -279,37 +268,27 @@ static PyObject *py_reset(PyObject *module, PyObject *unused)
 
 /* ---- as numbers ---- */
 
-static int append(PyObject *list, PyObject *item)
-{
-    int rc = item ? PyList_Append(list, item) : -1;
-    Py_XDECREF(item);
-    return rc;
-}
-
 static PyObject *row_tuple(const struct weir_report_row *row)
 {
-    PyObject *cpu = row->cpu_s >= 0 ? PyFloat_FromDouble(row->cpu_s) : Py_NewRef(Py_None);
-    return cpu ? Py_BuildValue("(sssKddddddddN)", row->name, weir_stage_kind_name(row->kind),
-                               weir_report_side_name(row->side), (unsigned long long)row->count, row->total_s,
-                               row->self_s, row->mean_s, row->min_s, row->p50_s, row->p90_s, row->p99_s, row->max_s,
-                               cpu)
-               : NULL;
+    return Py_BuildValue("(sssKddddddddN)", row->name, weir_stage_kind_name(row->kind),
+                         weir_report_side_name(row->side), (unsigned long long)row->count, row->total_s, row->self_s,
+                         row->mean_s, row->min_s, row->p50_s, row->p90_s, row->p99_s, row->max_s,
+                         row->cpu_s >= 0 ? PyFloat_FromDouble(row->cpu_s) : Py_NewRef(Py_None));
 }
 
 static int add_rows(PyObject *list, const struct weir_loader_report *report)
 {
     for (int i = 0; i < report->prof.n_rows; i++)
-        if (report->prof.rows[i].count > 0 && append(list, row_tuple(&report->prof.rows[i])) < 0)
+        if (report->prof.rows[i].count > 0 && weir_py_append(list, row_tuple(&report->prof.rows[i])) < 0)
             return -1;
     for (int i = 0; i < report->gpu.n_rows; i++)
-        if (append(list, row_tuple(&report->gpu.rows[i])) < 0)
+        if (weir_py_append(list, row_tuple(&report->gpu.rows[i])) < 0)
             return -1;
     return 0;
 }
 
 static PyObject *py_stats(PyObject *module, PyObject *args)
 {
-    (void)module;
     int whole;
     if (!PyArg_ParseTuple(args, "p:_stats", &whole) || !open_session())
         return NULL;
@@ -330,7 +309,7 @@ static PyObject *py_stats(PyObject *module, PyObject *args)
 static PyObject *stage_name(int stage)
 {
     const struct weir_stage_info *info = weir_stage_info(stage);
-    return info ? PyUnicode_DecodeUTF8(info->name, (Py_ssize_t)strlen(info->name), "replace") : Py_NewRef(Py_None);
+    return info ? weir_py_shown(info->name) : Py_NewRef(Py_None);
 }
 
 /* Returns what a part's code is for: "loading", "step", or "other" for the program's own names. */
@@ -356,13 +335,9 @@ static PyObject *part_tuple(int stage, uint64_t own_ns, const struct weir_loader
                             const struct weir_report_worker *thread)
 {
     const struct weir_stage_info *info = weir_stage_info(stage);
-    PyObject *name = stage_name(stage), *parent = stage_name(weir_history_parent(stage));
-    if (name && parent)
-        return Py_BuildValue("(NsdNsd)", name, weir_stage_kind_name(info->kind), (double)own_ns / 1e9, parent,
-                             purpose(stage, info), part_ready(stage, report, thread));
-    Py_XDECREF(name);
-    Py_XDECREF(parent);
-    return NULL;
+    return Py_BuildValue("(NsdNsd)", stage_name(stage), weir_stage_kind_name(info->kind), (double)own_ns / 1e9,
+                         stage_name(weir_history_parent(stage)), purpose(stage, info),
+                         part_ready(stage, report, thread));
 }
 
 /* Returns who takes cores from the loop for a notable part of its time, by the thresholds of a loader's verdict:
@@ -416,24 +391,17 @@ static const struct weir_report_worker *thread_of(const struct weir_report *repo
 static PyObject *loop_tuple(const struct weir_thread_stats *loop, const struct weir_loader_report *report)
 {
     const struct weir_report_worker *thread = thread_of(&report->prof, loop);
-    PyObject *parts = PyList_New(0), *shortage = shortage_tuple(report, thread);
-    for (int s = 0; parts && s < WEIR_STAGE_MAX; s++) {
-        if (s == WEIR_STAGE_WORKER_LOOP || loop->self_ns[s] == 0 || !weir_stage_info(s))
-            continue;
-        if (append(parts, part_tuple(s, loop->self_ns[s], report, thread)) < 0)
+    PyObject *parts = PyList_New(0);
+    for (int s = 0; parts && s < WEIR_STAGE_MAX; s++)
+        if (s != WEIR_STAGE_WORKER_LOOP && loop->self_ns[s] > 0 && weir_stage_info(s) &&
+            weir_py_append(parts, part_tuple(s, loop->self_ns[s], report, thread)) < 0)
             Py_CLEAR(parts);
-    }
-    if (parts && shortage)
-        return Py_BuildValue("(ddNN)", (double)loop->wall_ns / 1e9, (double)loop->self_ns[WEIR_STAGE_WORKER_LOOP] / 1e9,
-                             parts, shortage);
-    Py_XDECREF(parts);
-    Py_XDECREF(shortage);
-    return NULL;
+    return Py_BuildValue("(ddNN)", (double)loop->wall_ns / 1e9, (double)loop->self_ns[WEIR_STAGE_WORKER_LOOP] / 1e9,
+                         parts, shortage_tuple(report, thread));
 }
 
 static PyObject *py_loop(PyObject *module, PyObject *args)
 {
-    (void)module;
     int whole;
     struct weir_snapshot *diff = NULL;
     if (!PyArg_ParseTuple(args, "p:_loop", &whole) || !open_session())
@@ -453,11 +421,7 @@ static PyObject *py_loop(PyObject *module, PyObject *args)
 static PyObject *py_stage_advice(PyObject *self, PyObject *stage)
 {
     const char *name = PyUnicode_AsUTF8AndSize(stage, NULL);
-    const char *helps = name ? weir_stage_advice_of(name, WEIR_OWNER_SCRIPT) : NULL;
-    (void)self;
-    if (!name)
-        return NULL;
-    return helps ? PyUnicode_FromString(helps) : Py_NewRef(Py_None);
+    return name ? Py_BuildValue("z", weir_stage_advice_of(name, WEIR_OWNER_SCRIPT)) : NULL;
 }
 
 int weir_totals_begin(PyObject *module)
@@ -472,7 +436,6 @@ int weir_totals_begin(PyObject *module)
          "a "
          "core or ready for one)], None or (who takes cores, part, others' cores, own cores, cores, quota))"},
         {"_stage_advice", py_stage_advice, METH_O, "What helps in a script with a stage; None if that is unknown."},
-        {"_set_children", py_set_children, METH_O, "Sets the function that lists the PIDs of child processes."},
         {"_reset", py_reset, METH_NOARGS, "Restarts the counts of all stages."},
         {0}};
     return PyModule_AddFunctions(module, functions);

@@ -494,7 +494,4 @@ def _decorate(timer, function):
     return timed
 
 
-_weir._set_decorate(_decorate)
-_weir._set_opened(_process_began)
-_weir._set_children(_children)
-_weir._set_current(_cuda.current)
+_weir._set_callbacks(_decorate, _process_began, _children, _cuda.current)

@@ -294,7 +294,7 @@ class profile(_weir._Profiler):
         return why is None or is_another_tool
 
     def _say(self):
-        for line in self._messages():
+        for line in self._messages().split("\n")[:-1]:
             _warn(line)
 
     def __enter__(self):

@@ -448,12 +448,10 @@ int weir_motion_object_begin(PyObject *module)
                                   {Py_tp_methods, methods},
                                   {Py_tp_getset, properties},
                                   {0, NULL}};
-    static PyType_Spec spec = {.name = "weir._weir._Motion",
-                               .basicsize = sizeof(struct motion_object),
-                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                               .slots = slots};
     PyObject *names = result_names();
     int rc = names ? PyModule_AddObjectRef(module, "_motion_results", names) : -1;
     Py_XDECREF(names);
-    return rc < 0 ? rc : weir_py_add_type(module, &spec, &motion_type);
+    return rc < 0 ? rc
+                  : weir_py_add_type(module, "weir._weir._Motion", sizeof(struct motion_object), Py_TPFLAGS_BASETYPE,
+                                     slots, &motion_type);
 }
