@@ -2,7 +2,6 @@
 
 The rules are those of the program weir (cli/outputs.c), whose inputs are marked in its tables of options. Those of a training
 script are not known, so here an existing file is overwritten only if it is an earlier output of the same kind."""
-import ctypes
 import gzip
 import os
 import re
@@ -106,7 +105,7 @@ def check(outputs, inputs=()):
 def write(path, kind, text):
     """Writes a file: to a name beside it, which is then renamed. Raises OSError or ValueError, with a line that names it."""
     checked(path, kind)
-    data, told = text.encode("utf-8", "surrogateescape"), ctypes.create_string_buffer(512)
-    code = library().write(os.fsencode(path), data, len(data), told, len(told))
+    data = text.encode("utf-8", "surrogateescape")
+    code, why = library().explained(library().write, os.fsencode(path), data, len(data))
     if code < 0:
-        raise OSError(told.value.decode("utf-8", "replace"))
+        raise OSError(why)

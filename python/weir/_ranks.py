@@ -1,6 +1,6 @@
 """This process's rank in a distributed run, and the table of all ranks."""
 from . import _weir
-from ._distributed import distributed, store
+from ._watch_ranks import distributed, store
 
 
 def ranks():

@@ -423,15 +423,15 @@ def watch_all(options, json=None, now=True):
     return session() if now else None
 
 
+_stages = threading.local()
+
+
 def stage_begin(name):
     """Begins a stage of weir.stage on this thread; without a watch this does nothing."""
     worker = _watch_worker.current
     here = worker if worker is not None else _session
-    if here is None or (worker is None and here.pid != os.getpid()):
-        _stages.open.append(False)
-        return
-    zone = here.library.number(name)
-    _stages.open.append(zone >= 0)
+    zone = -1 if here is None or (worker is None and here.pid != os.getpid()) else here.library.number(name)
+    vars(_stages).setdefault("open", []).append(zone >= 0)
     if zone >= 0:
         here.library.begin(zone)
 
@@ -440,14 +440,6 @@ def stage_end():
     """Ends the innermost stage of this thread."""
     if _stages.open.pop():
         _watch_library.library().end()
-
-
-class _Stages(threading.local):
-    def __init__(self):
-        self.open = []
-
-
-_stages = _Stages()
 
 
 def is_worker():

@@ -93,14 +93,7 @@ class _Collate:
         self._weir, self._library, self._number = function, library, number
 
     def __call__(self, data):
-        zone = self._number(COLLATE)
-        if zone < 0:
-            return self._weir(data)
-        self._library.begin(zone)
-        try:
-            return self._weir(data)
-        finally:
-            self._library.end()
+        return self._library.timed(self._number(COLLATE), self._weir, data)
 
     def __getattr__(self, name):
         return getattr(self.__dict__["_weir"], name)

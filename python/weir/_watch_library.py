@@ -97,25 +97,32 @@ class Library:
         """The segment that process pid created as its file fd."""
         return self._segment(self.open, pid, fd)
 
-    @staticmethod
-    def _segment(function, *arguments):
-        why = ctypes.create_string_buffer(256)
-        segment = function(*arguments, why, len(why))
+    def _segment(self, function, *arguments):
+        segment, why = self.explained(function, *arguments)
         if not segment:
-            raise Unavailable(why.value.decode("utf-8", "replace") or "weir.watch: no shared memory")
+            raise Unavailable(why or "weir.watch: no shared memory")
         return segment
+
+    @staticmethod
+    def explained(function, *arguments):
+        """(result of a function, the line with which it explains a failure)"""
+        why = ctypes.create_string_buffer(512)
+        result = function(*arguments, why, len(why))
+        return result, why.value.decode("utf-8", "replace")
 
     def text(self, segment, number, what, whole, lang):
         """A report as text; empty if there is nothing to report."""
-        return self._made(self.report, segment, number, what, whole, lang.encode())
+        return self.made(self.report, segment, number, what, whole, lang.encode())
 
     def metrics_text(self, segment, rank, world_size, version):
         """The metrics of all loaders, in the classic text format."""
-        return self._made(self.metrics, segment, rank, world_size, version.encode())
+        return self.made(self.metrics, segment, rank, world_size, version.encode())
 
-    def _made(self, function, *arguments):
+    def made(self, function, *arguments):
+        """The text that a function makes; empty if it makes none."""
         found = ctypes.c_void_p()
-        if function(*arguments, ctypes.byref(found)) != 0 or not found.value:
+        function(*arguments, ctypes.byref(found))
+        if not found.value:
             return ""
         try:
             return ctypes.string_at(found.value).decode("utf-8", "replace")
@@ -142,6 +149,16 @@ class Library:
     def number(self, name, kind=WORK):
         """The number of a stage, for begin. The calling thread must have a slot."""
         return self.stage(name.encode("utf-8", "replace"), kind)
+
+    def timed(self, zone, function, *arguments, **keywords):
+        """A call, timed as a stage unless its number is -1."""
+        if zone < 0:
+            return function(*arguments, **keywords)
+        self.begin(zone)
+        try:
+            return function(*arguments, **keywords)
+        finally:
+            self.end()
 
 
 _library = None

@@ -24,9 +24,9 @@ def _page():
 
 def check(address):
     """Raises ValueError if the address is invalid."""
-    why = ctypes.create_string_buffer(512)
-    if library().live_check(address.encode(), why, len(why)) != 0:
-        raise ValueError("serve: " + why.value.decode("utf-8", "replace"))
+    code, why = library().explained(library().live_check, address.encode())
+    if code != 0:
+        raise ValueError("serve: " + why)
 
 
 class Live:
@@ -36,21 +36,23 @@ class Live:
     def __init__(self, segment, address, prometheus):
         global _here
         self._library, self.paused = library(), False
-        url, why = ctypes.create_string_buffer(80), ctypes.create_string_buffer(512)
+        url = ctypes.create_string_buffer(80)
         path = None if prometheus is None else os.fsencode(prometheus)
         rank, world_size = ranks()
-        if self._library.live(segment, path, address and address.encode(), rank, world_size, version().encode(),
-                              _page(), url, len(url), why, len(why)) != 0:
-            raise Unavailable(why.value.decode("utf-8", "replace"))
+        self._try(self._library.live, segment, path, address and address.encode(), rank, world_size, version().encode(),
+                  _page(), url, len(url))
         self.url = url.value.decode() or None
         if _here is None:
             os.register_at_fork(before=_pause)
         _here = self
 
+    def _try(self, function, *arguments):
+        code, why = self._library.explained(function, *arguments)
+        if code != 0:
+            raise Unavailable(why)
+
     def add(self, number):
-        why = ctypes.create_string_buffer(512)
-        if self._library.live_loader(number, why, len(why)) != 0:
-            raise Unavailable(why.value.decode("utf-8", "replace"))
+        self._try(self._library.live_loader, number)
 
     def epoch(self):
         self._library.live_epoch()

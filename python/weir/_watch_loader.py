@@ -5,7 +5,6 @@ import threading
 import weakref
 
 from . import _outputs, _watch_headroom, _watch_library, _watch_loop, _watch_static, _watch_trial, _watch_worker
-from ._watch_hdf5 import opened_before
 from ._watch_ranks import Ranks, first_rank, ranks
 from ._watch_warn import failed, never_fails, printed, warn
 
@@ -130,7 +129,7 @@ class Watched:
         self._set_text("torch_version", getattr(sys.modules.get("torch"), "__version__", ""))
         if _watch_loop.workers_of(loader) > 0:
             self._set_text("start_method", _start_method(own.get("_DataLoader__multiprocessing_context")))
-            if own.get("_iterator") is None and opened_before(dataset):  # workers are created now
+            if own.get("_iterator") is None and _watch_static.holds_open_hdf5(dataset):  # workers are created now
                 self._set("hdf5_opened", 1)
 
     # ---- the loop ----
@@ -219,14 +218,7 @@ class Watched:
     def pinned(self, original, data, args, keywords):
         """Copies a batch to pinned memory, in the pin thread."""
         self.library.thread(self.session.segment, self.number, _watch_library.PIN, -1)
-        zone = self.library.number("07c_pin_memory")
-        if zone < 0:
-            return original(data, *args, **keywords)
-        self.library.begin(zone)
-        try:
-            return original(data, *args, **keywords)
-        finally:
-            self.library.end()
+        return self.library.timed(self.library.number("07c_pin_memory"), original, data, *args, **keywords)
 
     @never_fails
     def epoch_ended(self, complete):

@@ -2,6 +2,7 @@
 
 Methods of torch's iterators are replaced once. They look for the iterator's Requests, and without them call the original at
 once."""
+import contextlib
 import functools
 import sys
 import threading
@@ -196,23 +197,31 @@ def _see(watched, iterator):
         _pins[pin] = watched
 
 
+def _begin(watched, iterator, loader, create, is_new=True):
+    """An epoch whose iterator is created, or whose workers go on."""
+    watched.epoch_began(loader)
+    began = time.perf_counter()
+    try:
+        create()
+        watched.started(time.perf_counter() - began)
+        _epoch(watched, iterator, loader, is_new)
+    except BaseException:
+        watched.epoch_ended(False)
+        raise
+
+
 def _init_of(original, has_workers):
     @functools.wraps(original)
     def __init__(self, loader, *args, **keywords):
         watched = _find(loader)
-        if watched is None:
-            with _Loops(None) if has_workers else _nothing:
-                return original(self, loader, *args, **keywords)
-        watched.epoch_began(loader)
-        began = time.perf_counter()
-        try:
-            with _Loops(watched) if has_workers else _nothing:
+
+        def create():
+            with _Loops(watched) if has_workers else contextlib.nullcontext():
                 original(self, loader, *args, **keywords)
-            watched.started(time.perf_counter() - began)
-            _epoch(watched, self, loader)
-        except BaseException:
-            watched.epoch_ended(False)
-            raise
+        if watched is None:
+            create()
+        else:
+            _begin(watched, self, loader, create)
     return __init__
 
 
@@ -227,27 +236,8 @@ def _reset_of(original):
             watched.began_late()
         else:
             self.__dict__.pop(_ATTRIBUTE).end(False)
-        watched.epoch_began(loader)
-        began = time.perf_counter()
-        try:
-            original(self, loader, first_iter, *args, **keywords)
-        except BaseException:
-            watched.epoch_ended(False)
-            raise
-        watched.started(time.perf_counter() - began)
-        _epoch(watched, self, loader, is_new=False)
+        _begin(watched, self, loader, lambda: original(self, loader, first_iter, *args, **keywords), is_new=False)
     return _reset
-
-
-class _Nothing:
-    def __enter__(self):
-        return None
-
-    def __exit__(self, *exception):
-        return None
-
-
-_nothing = _Nothing()
 
 
 # ---- the pin thread ----
@@ -316,9 +306,9 @@ def install(find):
 class _ToGpu:
     """A timed method of Tensor. It equals the original, which programs use as a key (__torch_function__)."""
 
-    def __init__(self, original, is_copy, begin, end):
+    def __init__(self, original, is_copy, library, hooks):
         self.__wrapped__, self.__name__, self.__doc__ = original, original.__name__, original.__doc__
-        self._is_copy, self._begin, self._end = is_copy, begin, end
+        self._is_copy, self._library, self._hooks = is_copy, library, hooks
 
     def __get__(self, tensor, owner=None):
         return self if tensor is None else functools.partial(self, tensor)
@@ -326,11 +316,7 @@ class _ToGpu:
     def __call__(self, tensor, *args, **keywords):
         if not self._is_copy(tensor, args, keywords):
             return self.__wrapped__(tensor, *args, **keywords)
-        self._begin()
-        try:
-            return self.__wrapped__(tensor, *args, **keywords)
-        finally:
-            self._end()
+        return self._library.timed(self._hooks.number("07_h2d_copy"), self.__wrapped__, tensor, *args, **keywords)
 
     def __eq__(self, other):
         return other is self or other is self.__wrapped__
@@ -365,13 +351,8 @@ def time_copies(library, hooks):
     tensor = sys.modules["torch"].Tensor
     if "to" in vars(tensor) and isinstance(vars(tensor)["to"], _ToGpu):
         return
-
-    def begin():
-        zone = hooks.number("07_h2d_copy", _watch_library.WORK)
-        library.begin(zone)
-
-    tensor.to = _ToGpu(tensor.to, _to_is_copy, begin, library.end)
-    tensor.cuda = _ToGpu(tensor.cuda, _cuda_is_copy, begin, library.end)
+    tensor.to = _ToGpu(tensor.to, _to_is_copy, library, hooks)
+    tensor.cuda = _ToGpu(tensor.cuda, _cuda_is_copy, library, hooks)
 
 
 def new_hooks(library, segment):

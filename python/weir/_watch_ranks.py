@@ -1,11 +1,9 @@
-"""The table over the ranks of a watched job: which rank is slow, and why."""
-import ctypes
+"""torch.distributed, if the program uses it, and the table over the ranks of a watched job: which is slow, and why."""
 import functools
 import os
 import sys
 import threading
 
-from ._distributed import distributed, store
 from ._watch_import import after_import
 from ._watch_library import library
 from ._watch_static import attributes
@@ -14,6 +12,24 @@ _LAST_S = 10.0  # time that rank 0 waits for the last figures of others
 _DISTRIBUTED = "torch.distributed.distributed_c10d"
 
 _seen = None  # (PID, rank, world_size) of torch.distributed, which may have ended since
+
+
+def distributed():
+    """torch.distributed if initialised, else None."""
+    module = sys.modules.get("torch.distributed")
+    return module if module is not None and module.is_available() and module.is_initialized() else None
+
+
+def store():
+    """(host, port) of torch.distributed's default store; (None, 0) if MASTER_ADDR names one, or there is none."""
+    module = None if os.environ.get("MASTER_ADDR") else sys.modules.get("torch.distributed")
+    try:
+        found = module.distributed_c10d._get_default_store()
+        while hasattr(found, "underlying_store"):
+            found = found.underlying_store
+        return found.host, found.port
+    except (AttributeError, RuntimeError, ValueError):
+        return None, 0
 
 
 def ranks():
@@ -69,19 +85,12 @@ class Ranks:
         self._lock = threading.RLock()  # two of the calls below release the GIL
         self._rank, world_size = ranks()
         host, port = store()
-        why = ctypes.create_string_buffer(256)
-        self.failed = library.ranks(segment, number, self._rank, world_size, host and host.encode(), port, why, len(why)) != 0
-        self.why = why.value.decode("utf-8", "replace")
+        self.failed, self.why = library.explained(library.ranks, segment, number, self._rank, world_size,
+                                                  host and host.encode(), port)
 
     def _text(self, function, *arguments):
-        found = ctypes.c_void_p()
         with self._lock:
-            if function(*arguments, ctypes.byref(found)) != 1 or not found.value:
-                return ""
-        try:
-            return ctypes.string_at(found.value).decode("utf-8", "replace")
-        finally:
-            self._library.free(found)
+            return self._library.made(function, *arguments)
 
     def publish(self):
         with self._lock:

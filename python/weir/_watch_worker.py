@@ -77,13 +77,7 @@ class Worker:
                     if threading.get_ident() != main:
                         library.thread(self.segment, self.loader, _watch_library.FEEDER, self.worker)
                     known.zone = number("06b_pickle")
-                if known.zone < 0:
-                    return pickler.dumps(value, protocol)
-                library.begin(known.zone)
-                try:
-                    return pickler.dumps(value, protocol)
-                finally:
-                    library.end()
+                return library.timed(known.zone, pickler.dumps, value, protocol)
         multiprocessing.queues._ForkingPickler = Timed
 
 
