@@ -1,4 +1,4 @@
-/* grow.h: makes room for one more element in an array that grows only by appending. */
+/* grow.h: arrays that grow only by appending, and binary search. */
 #ifndef WEIR_BASE_GROW_H
 #define WEIR_BASE_GROW_H
 
@@ -24,5 +24,20 @@ static inline bool weir_grow(void *array, size_t n, size_t size)
         memcpy(array, &moved, sizeof moved);
     return moved != NULL;
 }
+
+/* The first number from 0 to n - 1 for which `holds`, an expression of i, is true; n if there is none. It must be true
+ * for all numbers after that one. */
+#define WEIR_FIRST(i, n, holds)                                                                                        \
+    ({                                                                                                                 \
+        __typeof__((n) + 0) low_ = 0, high_ = (n);                                                                     \
+        while (low_ < high_) {                                                                                         \
+            __typeof__(low_) i = low_ + (high_ - low_) / 2;                                                            \
+            if (holds)                                                                                                 \
+                high_ = i;                                                                                             \
+            else                                                                                                       \
+                low_ = i + 1;                                                                                          \
+        }                                                                                                              \
+        low_;                                                                                                          \
+    })
 
 #endif

@@ -195,15 +195,7 @@ const char *weir_dataset_text_column(const struct weir_dataset *dataset, int i)
 const char *weir_dataset_text_row(const struct weir_dataset *dataset, int episode, int i, int t)
 {
     const struct weir_text_column *column = &dataset->episodes[episode].text_columns[i];
-    int first = 0, end = column->n_runs;
-    while (end - first > 1) {
-        int middle = first + (end - first) / 2;
-        if (column->runs[middle].first <= t)
-            first = middle;
-        else
-            end = middle;
-    }
-    return column->runs[first].text;
+    return column->runs[WEIR_FIRST(run, column->n_runs - 1, column->runs[run + 1].first > t)].text;
 }
 
 /* ---- tasks ---- */

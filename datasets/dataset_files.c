@@ -1,5 +1,6 @@
 /* The files that a dataset consists of, with the parts of its folders. */
 #include "base/files.h"
+#include "base/grow.h"
 #include "datasets/format_ops.h"
 
 #include <errno.h>
@@ -15,15 +16,8 @@ int weir_dataset_read_files(const struct weir_dataset *dataset)
 /* Returns the file (a folder of arrays) that a part belongs to. */
 static const struct weir_file_index *whole_of(const struct weir_dataset *dataset, int part)
 {
-    int low = 0, high = dataset->n_files; /* searches for the first file whose parts start after this part */
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (dataset->files[middle].first_part <= part)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return &dataset->files[low - 1]; /* if several files start at the same part, only the last of them has parts */
+    int behind = WEIR_FIRST(i, dataset->n_files, dataset->files[i].first_part > part);
+    return &dataset->files[behind - 1]; /* if several files start at the same part, only the last of them has parts */
 }
 
 void weir_dataset_read_file(const struct weir_dataset *dataset, int file, struct weir_dataset_file *out,

@@ -1,5 +1,6 @@
 /* Locates a frame, which is stored as an extent, as an object in a heap, in a block of chunks, as a picture of a video,
  * or readable only through the library. */
+#include "base/grow.h"
 #include "base/text.h"
 #include "datasets/chunks/heap.h"
 #include "datasets/chunks/unpack.h"
@@ -128,17 +129,9 @@ uint32_t weir_dataset_video_rank(const struct weir_dataset *dataset, int episode
  */
 static int frame_at_rank(const struct weir_frame_map *map, uint32_t rank)
 {
-    int low = 0, high = map->frames;
     if (!map->ranks)
         return (int)((int64_t)rank - map->first_rank);
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (map->ranks[middle] < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return WEIR_FIRST(t, map->frames, map->ranks[t] >= rank);
 }
 
 /* Returns the location that weir_dataset_find_frames has found. */

@@ -42,15 +42,7 @@ void weir_path_list_sort_bytes(struct weir_path_list *list)
 
 int weir_path_list_lower_bound(const struct weir_path_list *sorted, const char *text)
 {
-    int low = 0, high = sorted->n;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (strcmp(sorted->paths[middle], text) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return WEIR_FIRST(i, sorted->n, strcmp(sorted->paths[i], text) >= 0);
 }
 
 /* ---- older copies ---- */

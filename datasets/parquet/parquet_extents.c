@@ -65,15 +65,8 @@ int weir_page_locate(struct weir_page_values *values, int codec, const uint8_t *
 /* Returns the last piece that begins at or before a byte of the page, or NULL. */
 static const struct weir_page_piece *piece_at(const struct weir_page_values *values, size_t at)
 {
-    size_t low = 0, high = values->n_pieces;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (values->pieces[middle].at <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? &values->pieces[low - 1] : NULL;
+    size_t behind = WEIR_FIRST(i, values->n_pieces, values->pieces[i].at > at);
+    return behind ? &values->pieces[behind - 1] : NULL;
 }
 
 /* Locates bytes at .. end - 1 of the page in literals that follow each other. Returns false if they are not there. */
@@ -104,15 +97,7 @@ static bool in_literals(const struct weir_page_values *values, size_t at, size_t
 /* Returns the number of restarts before a byte of the page. */
 static size_t restarts_before(const struct weir_page_values *values, size_t at)
 {
-    size_t low = 0, high = values->n_restarts;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (values->restarts[middle].at < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return WEIR_FIRST(i, values->n_restarts, values->restarts[i].at >= at);
 }
 
 /* Locates bytes at .. end - 1 of the page between two restarts. Returns false if none precedes them. */

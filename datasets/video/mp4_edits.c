@@ -5,6 +5,7 @@
  * - A later edit begins where the durations before it end. The first of its pictures that is decoded is there, shifted
  *   by its composition offset.
  * - Only pauses before the first edit are pauses: later ones show the media from time -1. Speeds have no effect. */
+#include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/video/mp4_priv.h"
 
@@ -40,15 +41,7 @@ static int parse_edit(const struct weir_mp4_reader *r, const uint8_t *at, bool i
 /* Returns the rank in the media of the first picture at or after a time, or the number of samples. */
 static uint32_t first_from(const struct weir_video_track *track, int64_t time)
 {
-    uint32_t low = 0, high = track->n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (weir_video_media_time(track, middle) < time)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return WEIR_FIRST(i, track->n, weir_video_media_time(track, i) >= time);
 }
 
 /* Returns the picture that is decoded first among n. */

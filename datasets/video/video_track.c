@@ -1,4 +1,5 @@
 #include "datasets/video/video_track.h"
+#include "base/grow.h"
 #include "datasets/video/video_track_priv.h"
 
 #include <errno.h>
@@ -92,14 +93,7 @@ static uint32_t count_up_to(const struct weir_video_set *set, uint32_t i)
 /* Returns the member that has `before` members before it, of a set of numbers less than n. */
 static uint32_t member(const struct weir_video_set *set, uint32_t n, uint32_t before)
 {
-    uint32_t low = 0, high = n / WEIR_VIDEO_SET_STEP;
-    while (low < high) {
-        uint32_t middle = low + (high - low + 1) / 2;
-        if (set->counts[middle] <= before)
-            low = middle;
-        else
-            high = middle - 1;
-    }
+    uint32_t low = WEIR_FIRST(i, n / WEIR_VIDEO_SET_STEP, set->counts[i + 1] > before);
     uint32_t left = before - set->counts[low], word = low * (WEIR_VIDEO_SET_STEP / 64), in_word;
     while ((in_word = (uint32_t)__builtin_popcountll(set->words[word])) <= left) {
         left -= in_word;
@@ -146,16 +140,9 @@ uint64_t weir_video_bytes_before(const struct weir_video_track *track, uint32_t 
 /* Returns the number of the range that contains i, of n ranges of `size` bytes, which begin at *firsts. */
 static uint32_t find_range(const uint32_t *firsts, uint32_t n, size_t size, uint32_t i)
 {
-    uint32_t low = 0, high = n - 1;
-    while (low < high) {
-        uint32_t middle = low + (high - low + 1) / 2, first;
-        memcpy(&first, (const uint8_t *)firsts + middle * size, sizeof first);
-        if (first <= i)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
+    uint32_t first;
+    return WEIR_FIRST(range, n - 1,
+                      (memcpy(&first, (const uint8_t *)firsts + (range + 1) * size, sizeof first), first > i));
 }
 
 int64_t weir_video_decoding_time(const struct weir_video_track *track, uint32_t sample)

@@ -1,4 +1,5 @@
 #include "datasets/zarr/zip_index.h"
+#include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/chunks/heap.h"
 
@@ -286,15 +287,7 @@ void weir_zip_close(struct weir_zip *zip)
 
 uint32_t weir_zip_lower_bound(const struct weir_zip *zip, const char *name)
 {
-    uint32_t low = 0, high = zip->n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (strcmp(zip->members[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return WEIR_FIRST(i, zip->n, strcmp(zip->members[i].name, name) >= 0);
 }
 
 const struct weir_zip_member *weir_zip_find(const struct weir_zip *zip, const char *name)
