@@ -1,13 +1,14 @@
 /* Writes the items of a format. */
+#include "base/files.h"
 #include "datasets/synth/synth_priv.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { PATH_BYTES = 128 /* maximum length of an object's path in a file */ };
+enum { OUT_BYTES = 4096 - 256 /* leaves room for the names below the folder */ };
 
 /* The group that the items belong to, and the steps of their columns. */
 struct place {
@@ -19,20 +20,13 @@ struct place {
 
 int weir_synth_make_folders(const char *path, struct weir_err *err)
 {
-    char part[4096];
     size_t length = strlen(path);
-    /* leaves room for the names below this folder */
-    if (length == 0 || length > sizeof part - 256)
+    if (length == 0 || length > OUT_BYTES)
         return weir_err_set(err, length ? -ENAMETOOLONG : -EINVAL, "%s: %s", length ? path : "output folder",
                             length ? "path is too long" : "no name specified");
-    for (size_t i = 1; i <= length; i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        memcpy(part, path, i);
-        part[i] = '\0';
-        if (mkdir(part, 0777) < 0 && errno != EEXIST)
-            return weir_err_set(err, -errno, "%s: cannot create the folder: %s", part, strerror(errno));
-    }
+    int rc = weir_folders_make(path); /* a file in a folder's place is reported by what uses the folder */
+    if (rc < 0 && rc != -ENOTDIR)
+        return weir_err_set(err, rc, "%s: cannot create the folder: %s", path, strerror(-rc));
     return 0;
 }
 
