@@ -2,6 +2,7 @@
  * mapping of a file that has been truncated would kill the process (SIGBUS), whereas process_vm_readv fails, and the
  * failure is reported as an error of the file as with any other engine. The page faults of the copy occur inside the
  * read, never during decoding. */
+#include "base/files.h"
 #include "base/resources.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
@@ -108,9 +109,10 @@ static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t l
         return -ENODATA;
     const uint8_t *bytes = atomic_load_explicit(&maps->no_copy, memory_order_relaxed) ? NULL : map_of(maps, file, fd);
     int rc = bytes ? copy_out(maps, bytes + offset, length, buffer) : 1;
-    if (rc == 1)
-        return weir_io_pread.read(NULL, file, fd, offset, length, buffer, data, err);
+    (void)err;
     *data = buffer;
+    if (rc == 1)
+        return weir_read_at(fd, offset, buffer, length);
     return rc == -EFAULT ? fault_reason(fd, offset + length) : rc;
 }
 

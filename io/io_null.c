@@ -1,5 +1,6 @@
 /* null: serves frames from memory, to measure the rest of the pipeline without reading. Each file is copied into memory
  * as a whole on first use. The pixels are the same as with any other engine. */
+#include "base/files.h"
 #include "base/resources.h"
 #include "base/text.h"
 #include "io/file_set_priv.h"
@@ -57,13 +58,12 @@ static void shared_close(void *shared)
     free(images);
 }
 
-static int load(struct image *image, int file, int fd)
+static int load(struct image *image, int fd)
 {
     void *bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes == MAP_FAILED)
         return -ENOMEM;
-    const uint8_t *data;
-    int rc = weir_io_pread.read(NULL, file, fd, 0, image->size, bytes, &data, NULL);
+    int rc = weir_read_at(fd, 0, bytes, image->size);
     if (rc < 0)
         weir_memory_unmap(bytes, image->size);
     else
@@ -81,7 +81,7 @@ static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t l
         return -ENODATA;
     if (!image->bytes) {
         pthread_mutex_lock(&image->lock);
-        int rc = image->bytes ? 0 : load(image, file, fd);
+        int rc = image->bytes ? 0 : load(image, fd);
         pthread_mutex_unlock(&image->lock);
         if (rc < 0)
             return rc;

@@ -62,6 +62,10 @@ struct weir_io_ops {
 
 extern const struct weir_io_ops weir_io_pread, weir_io_mmap, weir_io_uring, weir_io_http, weir_io_null;
 
+/* `read` of the engines that read through the page cache. */
+int weir_pread_extent(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer,
+                      const uint8_t **data, struct weir_err *err);
+
 /* Returns a row of the engine table; NULL past the end. */
 const struct weir_io_ops *weir_io_ops_at(int row);
 /* Returns the engine with this name, or NULL. */

@@ -228,16 +228,10 @@ static int ready(struct weir_err *err)
     return 0;
 }
 
-static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer,
-                       const uint8_t **data, struct weir_err *err)
-{
-    return weir_io_pread.read(shared, file, fd, offset, length, buffer, data, err);
-}
-
 const struct weir_io_ops weir_io_uring = {
     .name = "uring",
     .summary = "read-ahead through io_uring, many reads in flight",
-    .read = read_extent,
+    .read = weir_pread_extent,
     .can_direct = true,
     .auto_tries = true,
     .ring = &ring_ops,
