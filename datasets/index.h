@@ -371,4 +371,12 @@ int weir_index_file_save(const struct weir_dataset *dataset, const struct weir_d
  * strings, an empty key, or more pairs than an episode can have. */
 int weir_texts_count(const char *texts, size_t bytes);
 
+/* ---- json_object.c ---- */
+
+struct json_t;
+
+/* Parses a JSON object. The caller releases it with json_decref(*object). Returns 0; -ENOMEM; -EBADMSG with err "not a
+ * JSON object (why)"; or -E2BIG if its values would take too much memory. *object is NULL after an error. */
+int weir_json_object_parse(const char *text, size_t n, struct json_t **object, struct weir_err *err);
+
 #endif

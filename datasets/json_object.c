@@ -1,6 +1,6 @@
-#include "datasets/json_object.h"
 #include "base/claims.h"
 #include "base/shortage.h"
+#include "datasets/index.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Errors of servers: which requests are repeated, and when; messages; and the file of certificates. */
 #include "base/shortage.h"
-#include "origin/http_priv.h"
+#include "origin/http_head.h"
 
 #include <errno.h>
 #include <fcntl.h>

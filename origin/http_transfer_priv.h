@@ -3,7 +3,7 @@
 #ifndef WEIR_ORIGIN_HTTP_TRANSFER_PRIV_H
 #define WEIR_ORIGIN_HTTP_TRANSFER_PRIV_H
 
-#include "origin/http_priv.h"
+#include "origin/http.h"
 
 /* ---- libcurl's events by epoll, whose cost, unlike that of poll, does not grow with the number of requests in flight
  * ---- */

@@ -3,7 +3,6 @@
 #include "base/shortage.h"
 #include "datasets/hdf5/hdf5_open.h"
 #include "datasets/index.h"
-#include "datasets/json_object.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* meta/info.json: the version, the frame rate, the columns and the paths of a LeRobot dataset. */
 #include "base/shortage.h"
-#include "datasets/json_object.h"
+#include "datasets/index.h"
 #include "datasets/lerobot/lerobot_priv.h"
 #include "origin/source.h"
 #include "origin/url.h"

@@ -1,7 +1,7 @@
 /* The recorded statistics of columns (meta/stats.json, meta/episodes_stats.jsonl), compared with the data. Training
  * normalises with them. */
 #include "base/shortage.h"
-#include "datasets/json_object.h"
+#include "datasets/index.h"
 #include "datasets/lerobot/lerobot_review_priv.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 #include "datasets/lmdb/lmdb_schema.h"
 #include "datasets/index.h"
-#include "datasets/json_object.h"
 
 #include <errno.h>
 #include <jansson.h>

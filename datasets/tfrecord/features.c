@@ -1,6 +1,6 @@
 #include "datasets/tfrecord/features.h"
 #include "base/shortage.h"
-#include "datasets/json_object.h"
+#include "datasets/index.h"
 #include "origin/source.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "datasets/json_object.h"
+#include "datasets/index.h"
 #include "datasets/zarr/zarr_arrays.h"
 #include "decoders/frame_kind.h"
 

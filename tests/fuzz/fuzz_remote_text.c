@@ -1,6 +1,6 @@
 /* libFuzzer: what servers send: lists of four kinds, heads of responses, error bodies; and URLs, INI files and
  * credentials. The first byte selects the parser. */
-#include "origin/http_priv.h"
+#include "origin/http_head.h"
 #include "origin/listing.h"
 #include "origin/s3_credentials.h"
 #include "origin/url.h"

@@ -1,6 +1,6 @@
 /* URLs, heads of responses, lists, signatures and credentials: everything about servers that needs no server. */
 #include "base/terminal.h"
-#include "origin/http_priv.h"
+#include "origin/http_head.h"
 #include "origin/listing.h"
 #include "origin/s3_credentials.h"
 #include "origin/s3_sign.h"
