@@ -1,5 +1,6 @@
 /* Determines the state of each thread of a trace over time from the names of its ranges. */
 #include "analyze/gpu_idle/gpu_idle_priv.h"
+#include "base/grow.h"
 #include "weir/trace.h"
 
 #include <ctype.h>
@@ -255,16 +256,10 @@ void weir_host_clear(struct weir_host *host)
 /* Returns the index of the first call that comes after the given correlation number and start, in this order. */
 static size_t call_behind(const struct weir_host *host, uint32_t correlation, int64_t at_ns)
 {
-    size_t low = 0, high = host->n_calls;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct weir_host_call *call = &host->calls[middle];
-        if (call->correlation < correlation || (call->correlation == correlation && call->start_ns <= at_ns))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const struct weir_host_call *calls = host->calls;
+    return WEIR_FIRST(i, host->n_calls,
+                      calls[i].correlation > correlation ||
+                          (calls[i].correlation == correlation && calls[i].start_ns > at_ns));
 }
 
 const struct weir_host_call *weir_host_launch(const struct weir_host *host, uint32_t correlation, int64_t at_ns)
@@ -284,15 +279,7 @@ struct weir_host_cursor weir_host_seek(const struct weir_host *host, uint32_t tr
         return cursor;
     cursor.points = host->points + host->first[track];
     cursor.n = host->first[track + 1] - host->first[track];
-    size_t low = 0, high = cursor.n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (cursor.points[middle].at_ns <= at_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    cursor.next = low;
+    cursor.next = WEIR_FIRST(i, cursor.n, cursor.points[i].at_ns > at_ns);
     return cursor;
 }
 

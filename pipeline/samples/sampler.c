@@ -1,4 +1,5 @@
 #include "pipeline/samples/sampler.h"
+#include "base/grow.h"
 #include "weir/loader.h"
 
 #include <errno.h>
@@ -232,14 +233,7 @@ uint64_t weir_sampler_total(const struct weir_sampler *sampler)
 /* Returns sample i of the split as (episode, t). Episodes are in the order of part->ends. */
 static struct weir_sample timestep(const struct weir_sampler *s, const struct part *part, uint64_t i)
 {
-    int low = 0, high = part->n_episodes - 1;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (i < part->ends[middle])
-            high = middle;
-        else
-            low = middle + 1;
-    }
+    int low = WEIR_FIRST(at, part->n_episodes - 1, i < part->ends[at]);
     int episode = part->episodes[low];
     return (struct weir_sample){episode, (int)(i - (part->ends[low] - (uint64_t)s->steps[episode]))};
 }

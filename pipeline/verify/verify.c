@@ -1,6 +1,7 @@
 /* Threads check runs of consecutive frames. The calling thread collects their results in the order of the dataset, and
  * reports a track (one camera of one episode) when it is complete. */
 #include "pipeline/verify/verify.h"
+#include "base/grow.h"
 #include "base/resources.h"
 #include "base/shortage.h"
 #include "base/threads.h"
@@ -78,15 +79,7 @@ static int count_units(struct verifier *v)
 
 static int track_of(const struct verifier *v, uint64_t number)
 {
-    int low = 0, high = v->n_tracks - 1;
-    while (low < high) {
-        int middle = low + (high - low + 1) / 2;
-        if (v->first_unit[middle] <= number)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
+    return WEIR_FIRST(i, v->n_tracks - 1, v->first_unit[i + 1] > number);
 }
 
 static int lacks(struct unit *unit, int t, int code, const char *reason)

@@ -1,4 +1,5 @@
 #include "pipeline/work/coalesce.h"
+#include "base/grow.h"
 #include "datasets/open_dataset.h"
 #include "decoders/video/video.h"
 #include "pipeline/samples/defaults.h"
@@ -55,16 +56,8 @@ static struct span claim_current(struct weir_worker *worker, struct weir_slot *s
 /* Returns the index in slot->order of the first sample whose (episode, t) is not less than the given one. */
 static int lower_bound(const struct weir_slot *slot, int episode, int t)
 {
-    int low = 0, high = slot->plan.n;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        const struct weir_slot_order *at = &slot->order[middle];
-        if (at->episode < episode || (at->episode == episode && at->t < t))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const struct weir_slot_order *order = slot->order;
+    return WEIR_FIRST(i, slot->plan.n, order[i].episode > episode || (order[i].episode == episode && order[i].t >= t));
 }
 
 /* Claims samples of one later batch whose windows are within the blocks. */

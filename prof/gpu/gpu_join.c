@@ -133,14 +133,7 @@ static void drop_inner_calls(struct weir_gpu_join *join)
 
 const struct weir_gpu_call *weir_gpu_join_call(const struct weir_gpu_join *join, uint32_t correlation)
 {
-    size_t low = 0, high = join->n_calls;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (join->calls[middle].correlation < correlation)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = WEIR_FIRST(i, join->n_calls, join->calls[i].correlation >= correlation);
     bool found = correlation && low < join->n_calls && join->calls[low].correlation == correlation;
     return found ? &join->calls[low] : NULL;
 }

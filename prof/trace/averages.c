@@ -1,3 +1,4 @@
+#include "base/grow.h"
 #include "weir/trace.h"
 
 #include <errno.h>
@@ -174,14 +175,7 @@ static int by_linked(const void *a, const void *b)
 
 static struct launch *first_launch(struct launch *launches, int32_t n, uint64_t id)
 {
-    int32_t low = 0, high = n;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (launches[middle].linked < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    int32_t low = WEIR_FIRST(i, n, launches[i].linked >= id);
     return low < n && launches[low].linked == id ? launches + low : NULL;
 }
 
@@ -271,16 +265,8 @@ static int link_launches(struct job *job)
 /* Returns the index of the first memory event at or after a time, or strictly after it if `after` is set. */
 static int32_t memory_at(const struct job *job, int64_t at_ns, bool after)
 {
-    int32_t low = 0, high = job->n_memories;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        int64_t there_ns = job->memories[middle].at_ns;
-        if (there_ns < at_ns || (after && there_ns == at_ns))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const struct memory *memories = job->memories;
+    return WEIR_FIRST(i, job->n_memories, after ? memories[i].at_ns > at_ns : memories[i].at_ns >= at_ns);
 }
 
 /* Charges each CPU range with all memory events during it, on any thread. Each event outside all CPU ranges becomes a
