@@ -271,11 +271,16 @@ def commands(weir):
     check("standard input", done.returncode == 3, done)
 
 
+def with_sigint():
+    """A shell that starts tests in the background ignores SIGINT, and no shell below it could trap it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def signals(weir):
     trap = "trap 'echo got; exit 5' USR1; trap 'echo int; exit 6' INT; echo on; while :; do sleep 0.05; done"
     for number, said, status in ((signal.SIGUSR1, "got\n", 5), (signal.SIGINT, "int\n", 6), (signal.SIGTERM, "", 143)):
         with subprocess.Popen([weir, "top", "--", "sh", "-c", trap], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                              text=True, stdin=subprocess.DEVNULL) as process:
+                              text=True, stdin=subprocess.DEVNULL, preexec_fn=with_sigint) as process:
             process.stdout.readline()
             process.send_signal(number)
             rest = process.stdout.read()
