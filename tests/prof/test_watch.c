@@ -220,6 +220,36 @@ Test(watch, zones_nest_and_an_exception_closes_them)
     cr_expect_eq(snapshot->threads[0].too_deep, 100 - WEIR_ZONES_DEEP);
 }
 
+static void work_on_core(double ms)
+{
+    uint64_t until = clock_ns(CLOCK_THREAD_CPUTIME_ID) + (uint64_t)(ms * 1e6);
+    while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+        ;
+}
+
+/* One batch in 8 is sampled, the first one of them. */
+Test(watch, sampled_zones_have_their_own_cpu_time)
+{
+    cr_assert_eq(weir_watch_thread(watch, 0, WEIR_WATCH_WORKER, 0), 0);
+    for (int i = 0; i < 9; i++) {
+        weir_watch_batch_begin(i);
+        weir_watch_item_begin(i);
+        weir_watch_begin(WEIR_WATCH_READ);
+        usleep(20000);
+        weir_watch_end();
+        work_on_core(5);
+        weir_watch_item_end();
+        weir_watch_batch_end(1);
+    }
+    read_loader(0);
+    const struct weir_stage_stats *item = &snapshot->stages[WEIR_WATCH_GETITEM];
+    const struct weir_stage_stats *wait = &snapshot->stages[WEIR_WATCH_READ];
+    cr_expect_eq(item->sampled, 2);
+    cr_expect_eq(wait->sampled, 2);
+    cr_expect_geq(item->sampled_cpu_ns, 9500000u, "not in proportion to wall time");
+    cr_expect_lt(wait->sampled_cpu_ns, 5000000u);
+}
+
 /* Others may take the core from an item for as long as the slow ones take, so that they are found in the list, at any
  * place. */
 Test(watch, slow_items_and_files_are_named)
