@@ -11,7 +11,6 @@ enum weir_fork_part {
     WEIR_FORK_RECORDERS,
     WEIR_FORK_TRACKS,
     WEIR_FORK_NAMES,
-    WEIR_FORK_STACKS,
     WEIR_FORK_PARTS,
 };
 
@@ -20,7 +19,7 @@ enum weir_fork_part {
 typedef void weir_fork_fn(enum weir_fork when);
 void weir_fork_safe(enum weir_fork_part part, weir_fork_fn *handler);
 
-/* The fork handler of stacks.c, declared here because tests call it directly. */
-void weir_stacks_fork(enum weir_fork when);
+/* The fork handler of names.c, declared here because tests call it directly. */
+void weir_names_fork(enum weir_fork when);
 
 #endif

@@ -1,5 +1,6 @@
 #include "base/hash.h"
 #include "prof/record/fork_priv.h"
+#include "prof/record/track_priv.h"
 #include "weir/recorder.h"
 
 #include <pthread.h>
@@ -18,7 +19,9 @@ enum {
 /* An entry of an append-only table. Readers need no lock, because an entry never moves and its id is published only
  * after the entry is written. */
 struct entry {
-    char *text, *more; /* more: element types, in the table of shapes */
+    char *text;
+    void *more; /* the element types of shapes, or the addresses of a stack */
+    size_t more_bytes;
     int cat;
 };
 
@@ -29,7 +32,7 @@ struct table {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct table names = {.count = WEIR_STAGE_MAX}, shapes = {.count = 1};
+static struct table names = {.count = WEIR_STAGE_MAX}, shapes = {.count = 1}, stacks = {.count = 1};
 
 static struct entry *entry_of(struct table *table, uint32_t id)
 {
@@ -38,20 +41,19 @@ static struct entry *entry_of(struct table *table, uint32_t id)
     return block ? &block[id % BLOCK] : NULL;
 }
 
-static uint32_t hash_of(const char *text, const char *more, int cat)
+static uint32_t hash_of(const struct entry *e)
 {
-    uint64_t hash = weir_hash64(text, strlen(text)) + 31 * weir_hash64(more, strlen(more)) + (uint64_t)cat;
+    uint64_t hash = weir_hash64(e->text, strlen(e->text)) + 31 * weir_hash64(e->more, e->more_bytes) + (uint64_t)e->cat;
     return (uint32_t)(hash ^ hash >> 32);
 }
 
-static uint32_t *slot_of(struct table *table, const char *text, const char *more, int cat)
+static uint32_t *slot_of(struct table *table, const struct entry *key)
 {
-    for (uint32_t at = hash_of(text, more, cat);; at++) {
+    for (uint32_t at = hash_of(key);; at++) {
         uint32_t *slot = &table->slots[at & (table->n_slots - 1)];
-        if (*slot == 0)
-            return slot;
-        const struct entry *e = entry_of(table, *slot);
-        if (e->cat == cat && strcmp(e->text, text) == 0 && strcmp(e->more, more) == 0)
+        const struct entry *e = *slot ? entry_of(table, *slot) : NULL;
+        if (!e || (e->cat == key->cat && e->more_bytes == key->more_bytes && strcmp(e->text, key->text) == 0 &&
+                   memcmp(e->more, key->more, key->more_bytes) == 0))
             return slot;
     }
 }
@@ -69,39 +71,38 @@ static bool slots_grow(struct table *table)
     for (uint32_t i = 0; i < old; i++) {
         const struct entry *e = before[i] ? entry_of(table, before[i]) : NULL;
         if (e)
-            *slot_of(table, e->text, e->more, e->cat) = before[i];
+            *slot_of(table, e) = before[i];
     }
     free(before);
     return true;
 }
 
 /* Returns a new id, or 0 if the table is full. */
-static uint32_t append(struct table *table, const char *text, const char *more, int cat)
+static uint32_t append(struct table *table, const struct entry *key)
 {
     uint32_t id = table->count;
     if (id >= FULL)
         return 0;
     struct entry *block = atomic_load_explicit(&table->blocks[id / BLOCK], memory_order_relaxed);
-    if (!block) {
+    bool is_new = !block;
+    if (is_new)
         block = calloc(BLOCK, sizeof *block);
-        if (!block)
-            return 0;
-    }
-    struct entry e = {strdup(text), strdup(more), cat};
-    if (!e.text || !e.more) {
+    struct entry e = {strdup(key->text), malloc(key->more_bytes + 1), key->more_bytes, key->cat};
+    if (!block || !e.text || !e.more) {
         free(e.text);
         free(e.more);
-        if (!atomic_load_explicit(&table->blocks[id / BLOCK], memory_order_relaxed))
+        if (is_new)
             free(block);
         return 0;
     }
+    memcpy(e.more, key->more, key->more_bytes);
     block[id % BLOCK] = e;
     atomic_store_explicit(&table->blocks[id / BLOCK], block, memory_order_release);
     table->count = id + 1;
     return id;
 }
 
-static void on_fork(enum weir_fork when)
+void weir_names_fork(enum weir_fork when)
 {
     if (when == WEIR_FORK_PREPARE)
         pthread_mutex_lock(&lock);
@@ -109,15 +110,15 @@ static void on_fork(enum weir_fork when)
         pthread_mutex_unlock(&lock);
 }
 
-static uint32_t intern(struct table *table, const char *text, const char *more, int cat)
+static uint32_t intern(struct table *table, const struct entry *key)
 {
     uint32_t id = 0;
-    weir_fork_safe(WEIR_FORK_NAMES, on_fork);
+    weir_fork_safe(WEIR_FORK_NAMES, weir_names_fork);
     pthread_mutex_lock(&lock);
     if (slots_grow(table)) {
-        uint32_t *slot = slot_of(table, text, more, cat);
+        uint32_t *slot = slot_of(table, key);
         if (*slot == 0)
-            *slot = append(table, text, more, cat);
+            *slot = append(table, key);
         id = *slot;
     }
     pthread_mutex_unlock(&lock);
@@ -128,7 +129,7 @@ static uint32_t intern(struct table *table, const char *text, const char *more, 
 
 weir_name weir_name_intern(const char *text, enum weir_cat cat)
 {
-    uint32_t id = intern(&names, text, "", (int)cat);
+    uint32_t id = intern(&names, &(struct entry){(char *)(uintptr_t)text, "", 0, (int)cat});
     return (weir_name)(id == 0 ? FULL : id);
 }
 
@@ -195,7 +196,7 @@ uint32_t weir_shapes_intern(int n, const int *ranks, const int64_t *sizes, const
     }
     put(&dims, "]");
     put(&kinds, "]");
-    return dims.cut || kinds.cut ? 0 : intern(&shapes, dims.bytes, kinds.bytes, 0);
+    return dims.cut || kinds.cut ? 0 : intern(&shapes, &(struct entry){dims.bytes, kinds.bytes, kinds.n + 1, 0});
 }
 
 const char *weir_shapes_dims(uint32_t id)
@@ -208,4 +209,31 @@ const char *weir_shapes_types(uint32_t id)
 {
     const struct entry *e = id ? entry_of(&shapes, id) : NULL;
     return e && e->more ? e->more : "";
+}
+
+/* ---- stacks ---- */
+
+enum { FRAMES, ADDRESSES };
+
+uint32_t weir_stack_text(const char *frames)
+{
+    return intern(&stacks, &(struct entry){(char *)(uintptr_t)frames, "", 0, FRAMES});
+}
+
+uint32_t weir_stack_intern(void *const *addresses, int n)
+{
+    return intern(&stacks, &(struct entry){"", (void *)(uintptr_t)addresses, (size_t)n * sizeof *addresses, ADDRESSES});
+}
+
+int weir_stack_addresses(uint32_t stack, const void *const **addresses)
+{
+    const struct entry *e = stack ? entry_of(&stacks, stack) : NULL;
+    *addresses = e ? e->more : NULL;
+    return e ? (int)(e->more_bytes / sizeof(void *)) : 0;
+}
+
+const char *weir_stack_frames(uint32_t stack)
+{
+    const struct entry *e = stack ? entry_of(&stacks, stack) : NULL;
+    return e && e->cat == FRAMES ? e->text : NULL;
 }

@@ -2,6 +2,7 @@
 #include "base/option.h"
 #include "base/threads.h"
 #include "prof/record/nvtx.h"
+#include "prof/record/switches.h"
 #include "prof/record/window_priv.h"
 #include "weir/recorder.h"
 #include "weir/trace.h"
@@ -30,7 +31,7 @@ struct weir_profiler {
     struct weir_schedule_clock clock;
     int64_t step, first_step;
     uint64_t step_start, begin;
-    int64_t begin_unix_ns;
+    uint64_t begin_unix_ns;
     bool running, preparing; /* preparing: recording is on */
     bool no_gpu;             /* GPU recording failed and is not attempted again */
     struct weir_nvtx_steps shown;
@@ -270,7 +271,7 @@ static void start(struct weir_profiler *p)
     if (!p->preparing) /* the warm-up came after a window that was dropped */
         prepare(p);
     set_phase(p, PHASE_RECORD, 0); /* before reading the begin time, so that no record after it is dropped */
-    weir_window_clocks(&p->begin, &p->begin_unix_ns);
+    weir_clock_pair(CLOCK_REALTIME, 32, 0, &p->begin, &p->begin_unix_ns);
     p->first_step = p->step;
 }
 
@@ -286,7 +287,7 @@ static struct weir_window *window_new(const struct weir_profiler *p, enum weir_a
         return NULL;
     bool steps = has_schedule(p);
     window->begin = p->begin;
-    window->begin_unix_ns = p->begin_unix_ns;
+    window->begin_unix_ns = (int64_t)p->begin_unix_ns;
     window->first_step = steps ? p->first_step : -1;
     /* If whole, the current step belongs to the window; otherwise it has only just begun, or is left out. */
     bool whole = to == WEIR_ACTION_EXIT && !p->config.whole_steps;
@@ -537,25 +538,25 @@ void weir_profiler_flush(struct weir_profiler *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-struct weir_trace *weir_profiler_last(struct weir_profiler *p)
+static struct weir_trace *get_last(struct weir_profiler *p, bool keeps)
 {
     if (!is_mine(p))
         return NULL;
     pthread_mutex_lock(&p->lock);
     struct weir_trace *trace = p->last;
+    p->last = keeps ? trace : NULL;
     pthread_mutex_unlock(&p->lock);
     return trace;
 }
 
+struct weir_trace *weir_profiler_last(struct weir_profiler *p)
+{
+    return get_last(p, true);
+}
+
 struct weir_trace *weir_profiler_take(struct weir_profiler *p)
 {
-    if (!is_mine(p))
-        return NULL;
-    pthread_mutex_lock(&p->lock);
-    struct weir_trace *trace = p->last;
-    p->last = NULL;
-    pthread_mutex_unlock(&p->lock);
-    return trace;
+    return get_last(p, false);
 }
 
 void weir_profiler_close(struct weir_profiler **profiler)

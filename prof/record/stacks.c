@@ -1,27 +1,20 @@
-/* Represents call stacks as numbers. Each distinct stack is stored once and kept until the process ends. */
+/* Captures call stacks of C functions. */
 #include "base/hash.h"
 #include "base/shared_library.h"
-#include "prof/record/fork_priv.h"
 #include "prof/record/track_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unwind.h>
 
-enum { STACKS_MAX = 1 << 16, SLOTS = 1 << 17, SEEN = 128 };
-
-struct stack {
-    int n;
-    uint64_t hash;
-    char *text; /* the frames as a string, or NULL if the stack consists of addresses */
-    const void *addresses[WEIR_STACK_DEPTH];
-};
+enum { SEEN = 128 };
 
 /* Recently captured stacks of one thread, hashed by base address and recorded name. */
 struct weir_stacks_seen {
     struct seen {
         const char *base;
-        const struct stack *stack;
+        const void *const *addresses;
+        int n;
         uint32_t number;
         uint32_t offsets[WEIR_STACK_DEPTH]; /* distance of each return address from base, in bytes */
     } at[SEEN];
@@ -35,68 +28,6 @@ struct walk {
     void *addresses[WEIR_STACK_DEPTH];
     uint32_t offsets[WEIR_STACK_DEPTH];
 };
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct stack *_Atomic kept[STACKS_MAX];
-static uint32_t count = 1;
-static uint32_t *slots; /* hash table of stack numbers with open addressing */
-
-static struct stack *get(uint32_t stack)
-{
-    return stack < STACKS_MAX ? atomic_load_explicit(&kept[stack], memory_order_acquire) : NULL;
-}
-
-/* Stores a new stack, which consists of either a string of frames or n addresses. Returns its number, or 0 on failure.
- */
-static uint32_t keep(const char *text, void *const *addresses, int n, uint64_t hash)
-{
-    struct stack *s = count < STACKS_MAX ? malloc(sizeof *s) : NULL;
-    char *copy = s && text ? strdup(text) : NULL;
-    if (!s || (text && !copy)) {
-        free(s);
-        return 0;
-    }
-    s->n = n;
-    s->hash = hash;
-    s->text = copy;
-    if (n > 0)
-        memcpy(s->addresses, addresses, (size_t)n * sizeof *addresses);
-    atomic_store_explicit(&kept[count], s, memory_order_release);
-    return count++;
-}
-
-static bool is_stack(const struct stack *s, const char *text, void *const *addresses, int n, uint64_t hash)
-{
-    if (s->hash != hash || s->n != n || !s->text != !text)
-        return false;
-    return text ? strcmp(s->text, text) == 0 : memcmp(s->addresses, addresses, (size_t)n * sizeof *addresses) == 0;
-}
-
-static uint32_t find_or_keep(const char *text, void *const *addresses, int n)
-{
-    uint64_t hash = text ? weir_hash64(text, strlen(text)) : weir_hash64(addresses, (size_t)n * sizeof *addresses);
-    if (!slots)
-        slots = calloc(SLOTS, sizeof *slots);
-    if (!slots)
-        return 0;
-    for (uint64_t at = hash;; at++) {
-        uint32_t *slot = &slots[at & (SLOTS - 1)];
-        if (*slot == 0)
-            return *slot = keep(text, addresses, n, hash);
-        if (is_stack(get(*slot), text, addresses, n, hash))
-            return *slot;
-    }
-}
-
-void weir_stacks_fork(enum weir_fork when)
-{
-    if (when == WEIR_FORK_PREPARE)
-        pthread_mutex_lock(&lock);
-    else
-        pthread_mutex_unlock(&lock);
-}
-
-/* ---- unwinding ---- */
 
 /* GCC's unwinder. It is loaded with dlopen at the first stack, as in glibc's backtrace, so programs need not link it.
  */
@@ -146,8 +77,8 @@ __attribute__((noinline, no_sanitize_address, no_sanitize_thread)) static bool i
 {
     if (seen->base != base)
         return false;
-    for (int i = 0; i < seen->stack->n; i++)
-        if (*(const void *const volatile *)(base + seen->offsets[i]) != seen->stack->addresses[i])
+    for (int i = 0; i < seen->n; i++)
+        if (*(const void *const volatile *)(base + seen->offsets[i]) != seen->addresses[i])
             return false;
     return true;
 }
@@ -160,12 +91,10 @@ static uint32_t unwind(struct weir_stacks_seen *all, struct seen *seen, const ch
         unwinder.backtrace(take_frame, &walk);
     if (walk.n == 0)
         return 0;
-    weir_fork_safe(WEIR_FORK_STACKS, weir_stacks_fork);
-    pthread_mutex_lock(&lock);
-    uint32_t number = find_or_keep(NULL, walk.addresses, walk.n);
-    pthread_mutex_unlock(&lock);
+    uint32_t number = weir_stack_intern(walk.addresses, walk.n);
     if (all && number && walk.known) {
-        *seen = (struct seen){.base = base, .stack = get(number), .number = number};
+        *seen = (struct seen){.base = base, .number = number};
+        seen->n = weir_stack_addresses(number, &seen->addresses);
         memcpy(seen->offsets, walk.offsets, sizeof seen->offsets);
     }
     return number;
@@ -183,26 +112,4 @@ __attribute__((noinline)) uint32_t weir_stack_capture(struct weir_stacks_seen **
     uint32_t number = unwind(*seen, mine, base);
     __asm__ volatile("" ::: "memory"); /* prevents a tail call, which would remove this frame */
     return number;
-}
-
-int weir_stack_addresses(uint32_t stack, const void *const **addresses)
-{
-    const struct stack *s = stack ? get(stack) : NULL;
-    *addresses = s ? s->addresses : NULL;
-    return s ? s->n : 0;
-}
-
-uint32_t weir_stack_text(const char *frames)
-{
-    weir_fork_safe(WEIR_FORK_STACKS, weir_stacks_fork);
-    pthread_mutex_lock(&lock);
-    uint32_t number = find_or_keep(frames, NULL, 0);
-    pthread_mutex_unlock(&lock);
-    return number;
-}
-
-const char *weir_stack_frames(uint32_t stack)
-{
-    const struct stack *s = stack ? get(stack) : NULL;
-    return s ? s->text : NULL;
 }

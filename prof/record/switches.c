@@ -25,12 +25,12 @@ _Static_assert(sizeof(struct switch_record) == RECORD_BYTES, "size of a record w
 static const _Atomic uint64_t never; /* stands in for the head of a ring that is not open */
 
 /* Keeps the pair of readings that took the least time, because a time slice can end between the two. */
-void weir_switches_now(uint64_t *ticks, uint64_t *ns)
+void weir_clock_pair(clockid_t clock, int tries, uint64_t enough_ns, uint64_t *ticks, uint64_t *ns)
 {
     uint64_t best = UINT64_MAX;
-    for (int i = 0; i < NOW_TRIES && weir_clock_to_ns(best) > 1000; i++) {
+    for (int i = 0; i < tries && weir_clock_to_ns(best) > enough_ns; i++) {
         uint64_t before = weir_clock_ticks();
-        uint64_t at = clock_ns(CLOCK_MONOTONIC_RAW);
+        uint64_t at = clock_ns(clock);
         uint64_t took = weir_clock_ticks() - before;
         if (took >= best)
             continue;
@@ -38,6 +38,11 @@ void weir_switches_now(uint64_t *ticks, uint64_t *ns)
         *ticks = before + took / 2;
         *ns = at;
     }
+}
+
+void weir_switches_now(uint64_t *ticks, uint64_t *ns)
+{
+    weir_clock_pair(CLOCK_MONOTONIC_RAW, NOW_TRIES, 1000, ticks, ns);
 }
 
 static void sync_with_cpu_clock(struct weir_switches *s, uint64_t ticks)

@@ -67,4 +67,7 @@ void weir_switches_peek(const struct weir_switches *switches, uint64_t now_ticks
                         void *user);
 void weir_switches_now(uint64_t *ticks, uint64_t *ns);
 
+/* Reads weir_clock and another clock at the same moment, until the readings took at most enough_ns. */
+void weir_clock_pair(clockid_t clock, int tries, uint64_t enough_ns, uint64_t *ticks, uint64_t *ns);
+
 #endif

@@ -120,9 +120,10 @@ static inline void weir_track_end(const struct weir_writing *writing)
  * the cache, because calls with the same name usually have the same stack. */
 struct weir_stacks_seen;
 uint32_t weir_stack_capture(struct weir_stacks_seen **seen, weir_name name);
-/* Returns a stack's return addresses, innermost first, at most WEIR_STACK_DEPTH. They stay valid until the process
- * ends. */
+/* Return the number of a stack of return addresses, and these, innermost first, at most WEIR_STACK_DEPTH. They stay
+ * valid until the process ends. */
 enum { WEIR_STACK_DEPTH = 32 };
+uint32_t weir_stack_intern(void *const *addresses, int n);
 int weir_stack_addresses(uint32_t stack, const void *const **addresses);
 /* Returns the frames of a stack from weir_stack_text, or NULL if the stack consists of addresses. They stay valid until
  * the process ends. */

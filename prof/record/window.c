@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- the store ---- */
 
@@ -184,21 +183,4 @@ struct weir_window *weir_windows_take(struct weir_windows *windows)
     if (!windows->first)
         windows->last = NULL;
     return window;
-}
-
-void weir_window_clocks(uint64_t *ticks, int64_t *unix_ns)
-{
-    uint64_t least = UINT64_MAX;
-    /* Keeps the pair of readings that took the least time, so that most likely no interrupt came between them. */
-    for (int i = 0; i < 32; i++) {
-        struct timespec at;
-        uint64_t before = weir_clock_ticks();
-        clock_gettime(CLOCK_REALTIME, &at);
-        uint64_t took = weir_clock_ticks() - before;
-        if (took >= least)
-            continue;
-        least = took;
-        *ticks = before + took / 2;
-        *unix_ns = (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
-    }
 }

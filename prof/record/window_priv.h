@@ -56,8 +56,6 @@ void weir_windows_put(struct weir_windows *windows, struct weir_window *window);
 /* Returns NULL if the queue is empty. */
 struct weir_window *weir_windows_take(struct weir_windows *windows);
 
-/* Returns the current time on both clocks. */
-void weir_window_clocks(uint64_t *ticks, int64_t *unix_ns);
 /* Copies the currently open ranges. */
 void weir_window_note_open(struct weir_window *window);
 void weir_window_free(struct weir_window **window);

@@ -1,4 +1,5 @@
 /* Converts records to trace events. */
+#include "base/proc.h"
 #include "prof/record/window_priv.h"
 #include "prof/symbols/symbols.h"
 #include "weir/recorder.h"
@@ -264,12 +265,8 @@ static void describe(struct build *b)
     trace->stacks = window->state & WEIR_RECORDING_STACKS;
     trace->memory = window->state & WEIR_RECORDING_MEMORY;
     trace->dropped = window->dropped;
-    FILE *comm = fopen("/proc/self/comm", "re");
-    if (comm) {
-        if (fgets(name, sizeof name, comm))
-            name[strcspn(name, "\n")] = '\0';
-        fclose(comm);
-    }
+    weir_proc_read(name, sizeof name, "", trace->main_pid, 0, "comm");
+    name[strcspn(name, "\n")] = '\0';
     trace->process_name = intern(b, name);
     trace->metadata = b->how->metadata ? intern(b, b->how->metadata) : 0;
     b->data_wait = intern(b, b->how->data_wait);

@@ -570,13 +570,13 @@ Test(loader, memory_stays_within_slots_index_and_pieces)
 
 enum { HELD_MS = 200 };
 
-/* Holds the lock on call stacks, so that threads that record one must wait. */
+/* Holds the lock on names and call stacks, so that threads that record one must wait. */
 static void *hold_stacks(void *held)
 {
-    weir_stacks_fork(WEIR_FORK_PREPARE);
+    weir_names_fork(WEIR_FORK_PREPARE);
     pthread_barrier_wait(held);
     sleep_ms(HELD_MS);
-    weir_stacks_fork(WEIR_FORK_PARENT);
+    weir_names_fork(WEIR_FORK_PARENT);
     return NULL;
 }
 
