@@ -1,15 +1,13 @@
 /* Converts GPU records to trace events: kernels, copies, memsets, synchronisation and memory, and the annotations and
  * stages that launched this work. */
 #include "prof/gpu/gpu_join_priv.h"
+#include "prof/trace/trace_print.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Same values as in trace_head.c. A stream's row for synchronisation is the stream's number plus SYNC_ROW. */
-enum { SYNC_ROW = 1000000, OVERHEAD_PID = -1 };
 
 struct args {
     char text[1024];
@@ -261,42 +259,22 @@ static int by_wait(const void *a, const void *b)
     return x->event.duration_ns > y->event.duration_ns ? -1 : x->event.duration_ns < y->event.duration_ns;
 }
 
-/* A row for waits. Several threads can wait for the same stream at the same time, so overlapping waits get separate
- * rows. */
-struct lane {
-    uint32_t device, stream;
-    int number;
-    int64_t end_ns;
-};
-
+/* Several threads can wait for the same stream at the same time. */
 static void add_waits(struct weir_gpu_join *join)
 {
-    struct lane *lanes = NULL;
-    size_t n = 0;
+    struct weir_gpu_lanes lanes = {.max = SIZE_MAX};
     if (join->n_waits)
         qsort(join->waits, join->n_waits, sizeof *join->waits, by_wait);
     for (size_t w = 0; w < join->n_waits && join->rc == 0; w++) {
         struct weir_gpu_wait *wait = &join->waits[w];
-        struct lane *lane = NULL;
-        int taken = 0;
-        for (size_t i = 0; i < n && !lane; i++) {
-            bool same = lanes[i].device == wait->device && lanes[i].stream == wait->stream;
-            lane = same && lanes[i].end_ns <= wait->event.start_ns ? &lanes[i] : NULL;
-            taken += same;
-        }
-        if (!lane) {
-            if (!weir_gpu_join_room(join, &lanes, n, sizeof *lanes))
-                break;
-            lane = &lanes[n++];
-            *lane = (struct lane){wait->device, wait->stream, taken, 0};
-        }
-        lane->end_ns = wait->event.start_ns + wait->event.duration_ns;
-        wait->event.track =
-            weir_gpu_join_stream(join, wait->device, (int64_t)SYNC_ROW * (1 + lane->number) + wait->stream);
+        const struct weir_event *event = &wait->event;
+        int64_t lane = weir_gpu_join_lane(join, &lanes, wait->device, wait->stream, event->start_ns,
+                                          event->start_ns + event->duration_ns);
+        wait->event.track = weir_gpu_join_stream(join, wait->device, WEIR_SYNC_ROW * (1 + lane) + wait->stream);
         if (join->rc == 0)
-            join->rc = weir_trace_add(join->trace, &wait->event);
+            join->rc = weir_trace_add(join->trace, event);
     }
-    free(lanes);
+    free(lanes.at);
 }
 
 /* ---- memory ---- */
@@ -359,7 +337,7 @@ static void add_overhead(struct weir_gpu_join *join, const struct weir_gpu_recor
 {
     if (!is_in_window(join, record))
         return;
-    int64_t track = weir_trace_track(join->trace, OVERHEAD_PID, record->tid, false, 0);
+    int64_t track = weir_trace_track(join->trace, WEIR_OVERHEAD_PID, record->tid, false, 0);
     if (track < 0) {
         join->rc = (int)track;
         return;

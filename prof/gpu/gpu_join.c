@@ -1,6 +1,7 @@
 /* Finds the range in which each CUDA API call was made, by comparing threads and start times, which calls and ranges
  * measure on the same clock. Recording therefore does not have to push and pop ranges. */
 #include "base/grow.h"
+#include "base/proc.h"
 #include "prof/gpu/gpu_join_priv.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool weir_gpu_join_room(struct weir_gpu_join *join, void *array, size_t n, size_t size)
 {
@@ -26,14 +28,9 @@ int64_t weir_gpu_join_ns(const struct weir_gpu_join *join, uint64_t ns)
 /* Reads the name of a thread that has no ring, such as a library's thread. Returns 0 if the thread has ended. */
 static weir_text_id name_of_thread(struct weir_trace *trace, int32_t tid)
 {
-    char path[64], name[64] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%" PRId32 "/comm", tid);
-    FILE *comm = fopen(path, "re");
-    if (!comm)
-        return 0;
-    if (fgets(name, sizeof name, comm))
-        name[strcspn(name, "\n")] = '\0';
-    fclose(comm);
+    char name[64] = "";
+    weir_proc_read(name, sizeof name, "", getpid(), tid, "comm");
+    name[strcspn(name, "\n")] = '\0';
     return weir_trace_intern(trace, name, strlen(name));
 }
 
@@ -56,6 +53,26 @@ uint32_t weir_gpu_join_thread(struct weir_gpu_join *join, int32_t tid)
 uint32_t weir_gpu_join_stream(struct weir_gpu_join *join, uint32_t device, int64_t row)
 {
     return row_of(join, device, row, true);
+}
+
+int weir_gpu_join_lane(struct weir_gpu_join *join, struct weir_gpu_lanes *lanes, uint32_t device, uint32_t stream,
+                       int64_t start_ns, int64_t end_ns)
+{
+    int number = 0;
+    for (size_t i = 0; i < lanes->n; i++) {
+        struct weir_gpu_lane *lane = &lanes->at[i];
+        if (lane->device != device || lane->stream != stream)
+            continue;
+        if (lane->end_ns <= start_ns) {
+            lane->end_ns = end_ns;
+            return number;
+        }
+        number++;
+    }
+    if (lanes->n == lanes->max || !weir_gpu_join_room(join, &lanes->at, lanes->n, sizeof *lanes->at))
+        return -1;
+    lanes->at[lanes->n++] = (struct weir_gpu_lane){device, stream, end_ns};
+    return number;
 }
 
 /* ---- calls ---- */

@@ -7,6 +7,7 @@
  * %globaltimer distance. "anchor error ns" is the part of the kernel's time that the blocks do not cover. If the blocks
  * last longer than the kernel because of errors in both clocks, their times are scaled down. */
 #include "prof/gpu/gpu_join_priv.h"
+#include "prof/trace/trace_print.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Same value as in trace_head.c. */
-enum { CLOCK_ROW = 1000000000 };
 enum { LANES = 256, LAPS_MAX = 1 << 18 };
 
 /* A launch and its kernel in the trace. */
@@ -26,17 +25,11 @@ struct launched {
     int64_t start_ns;     /* start of the kernel */
 };
 
-/* A row for blocks of one device. Blocks that run at the same time are in different rows. */
-struct lane {
-    int64_t device, end_ns;
-};
-
 struct clocks {
     struct weir_gpu_join *join;
     struct launched *launches;
     size_t n;
-    struct lane lanes[LANES];
-    int n_lanes;
+    struct weir_gpu_lanes lanes; /* blocks that run at the same time are in different rows */
     size_t laps;
     /* State of the launch that is being added. */
     const struct launched *now;
@@ -119,26 +112,6 @@ static void find_kernels(struct clocks *c, size_t first)
 
 /* ---- rows and times ---- */
 
-/* Assigns a row that is idle during the block, and sets *number to its number on the device. Returns NULL if all rows
- * are in use. */
-static const struct lane *take_lane(struct clocks *c, int64_t device, int64_t start_ns, int64_t end_ns, int *number)
-{
-    *number = 0;
-    for (int i = 0; i < c->n_lanes; i++) {
-        if (c->lanes[i].device != device)
-            continue;
-        if (c->lanes[i].end_ns <= start_ns) {
-            c->lanes[i].end_ns = end_ns;
-            return &c->lanes[i];
-        }
-        ++*number;
-    }
-    if (c->n_lanes == LANES)
-        return NULL;
-    c->lanes[c->n_lanes] = (struct lane){device, end_ns};
-    return &c->lanes[c->n_lanes++];
-}
-
 static weir_text_id intern(const struct clocks *c, const char *text)
 {
     return weir_trace_intern(c->join->trace, text, strlen(text));
@@ -215,15 +188,15 @@ static uint64_t draw_row(struct clocks *c, const struct weir_kernel_clock_block 
 static void draw_block(void *user, const struct weir_kernel_clock_block *block)
 {
     struct clocks *c = user;
-    int number;
-    const struct weir_trace_row *row = &c->join->trace->tracks[c->kernel.track];
-    int64_t start_ns = place(c, block, 0), end_ns = place(c, block, block->ticks), device = row->pid;
-    if (c->laps + (size_t)block->rows * block->n_stages > LAPS_MAX ||
-        !take_lane(c, device, start_ns, end_ns, &number)) {
+    uint32_t device = (uint32_t)c->join->trace->tracks[c->kernel.track].pid;
+    int64_t start_ns = place(c, block, 0), end_ns = place(c, block, block->ticks);
+    bool fits = c->laps + (size_t)block->rows * block->n_stages <= LAPS_MAX;
+    int number = fits ? weir_gpu_join_lane(c->join, &c->lanes, device, 0, start_ns, end_ns) : -1;
+    if (number < 0) {
         c->join->trace->dropped++;
         return;
     }
-    uint32_t track = weir_gpu_join_stream(c->join, (uint32_t)device, CLOCK_ROW + (int64_t)number);
+    uint32_t track = weir_gpu_join_stream(c->join, device, WEIR_CLOCK_ROW + (int64_t)number);
     struct weir_event event = {.start_ns = start_ns,
                                .duration_ns = end_ns - start_ns,
                                .name = c->kernel.name,
@@ -265,7 +238,7 @@ static void draw_launch(struct clocks *c, const struct launched *launched)
 void weir_gpu_join_clocks(struct weir_gpu_join *join, size_t first)
 {
     const struct weir_clock_launches *taken = &join->take->clocks;
-    struct clocks c = {.join = join, .n = taken->n};
+    struct clocks c = {.join = join, .n = taken->n, .lanes.max = LANES};
     if (taken->n == 0 || join->rc < 0)
         return;
     c.launches = malloc(taken->n * sizeof *c.launches);
@@ -282,4 +255,5 @@ void weir_gpu_join_clocks(struct weir_gpu_join *join, size_t first)
     for (size_t i = 0; i < c.n && c.launches[i].kernel != SIZE_MAX && join->rc == 0; i++)
         draw_launch(&c, &c.launches[i]);
     free(c.launches);
+    free(c.lanes.at);
 }

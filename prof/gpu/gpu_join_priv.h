@@ -58,6 +58,15 @@ struct weir_gpu_wait {
     uint32_t device, stream;
 };
 
+/* Rows for events that can overlap: those of a stream that do have separate rows. */
+struct weir_gpu_lanes {
+    struct weir_gpu_lane {
+        uint32_t device, stream;
+        int64_t end_ns;
+    } * at;
+    size_t n, max;
+};
+
 struct weir_gpu_join {
     struct weir_trace *trace;
     const struct weir_gpu_take *take;
@@ -83,6 +92,10 @@ int64_t weir_gpu_join_ns(const struct weir_gpu_join *join, uint64_t ns);
 /* Return the row of a thread, named after the thread, and a row of a device. Missing rows are added. */
 uint32_t weir_gpu_join_thread(struct weir_gpu_join *join, int32_t tid);
 uint32_t weir_gpu_join_stream(struct weir_gpu_join *join, uint32_t device, int64_t row);
+/* Takes a row of the stream that is idle from start_ns on. Returns its number among the stream's rows, or -1 if `max`
+ * rows are in use or memory is short. Calls must be in the order of start_ns. */
+int weir_gpu_join_lane(struct weir_gpu_join *join, struct weir_gpu_lanes *lanes, uint32_t device, uint32_t stream,
+                       int64_t start_ns, int64_t end_ns);
 /* Returns the call with this correlation number in the window, or NULL. */
 const struct weir_gpu_call *weir_gpu_join_call(const struct weir_gpu_join *join, uint32_t correlation);
 bool weir_gpu_join_is_step(const struct weir_trace *trace, const struct weir_event *event);

@@ -4,10 +4,6 @@
 /* Sort order of processes, as in Kineto: GPUs come after all CPU processes, followed by CUPTI's overhead and the spans.
  */
 enum { SORT_GPU = 5000000, SORT_OVERHEAD = 0x100000a, SORT_SPANS = 0x20000000 };
-/* Offsets of thread ids: SYNC_ROW + stream is a stream's row for synchronisation, CLOCK_ROW + n is row n for clocks
- * inside kernels. */
-enum { SYNC_ROW = 1000000, CLOCK_ROW = 1000000000 };
-enum { OVERHEAD_PID = -1 };
 
 void weir_print_next(struct weir_print *p)
 {
@@ -112,7 +108,7 @@ static void sort_index(struct weir_print *p, const char *name, int64_t pid, int6
 static void process(struct weir_print *p, const struct weir_trace_row *track)
 {
     const struct weir_trace *trace = p->trace;
-    bool overhead = !track->device && track->pid == OVERHEAD_PID;
+    bool overhead = !track->device && track->pid == WEIR_OVERHEAD_PID;
     bool main = track->device || track->pid == trace->main_pid;
     row(p, "process_name", track->pid, 0);
     weir_print(p, "\"name\":\"");
@@ -137,14 +133,14 @@ static void process(struct weir_print *p, const struct weir_trace_row *track)
 
 static void stream_name(struct weir_print *p, int64_t tid)
 {
-    if (tid >= CLOCK_ROW) {
+    if (tid >= WEIR_CLOCK_ROW) {
         weir_print(p, "clocks inside kernels ");
-        weir_print_int(p, tid - CLOCK_ROW);
+        weir_print_int(p, tid - WEIR_CLOCK_ROW);
         return;
     }
     weir_print(p, "stream ");
-    weir_print_int(p, tid % SYNC_ROW);
-    weir_print_raw(p, tid >= SYNC_ROW ? " (sync)" : " ");
+    weir_print_int(p, tid % WEIR_SYNC_ROW);
+    weir_print_raw(p, tid >= WEIR_SYNC_ROW ? " (sync)" : " ");
 }
 
 static void thread_name(struct weir_print *p, const struct weir_trace_row *track)
@@ -169,7 +165,7 @@ static void thread(struct weir_print *p, const struct weir_trace_row *track)
         thread_name(p, track);
     weir_print(p, "\"}}");
     sort_index(p, "thread_sort_index", track->pid, track->tid,
-               track->device && track->tid < CLOCK_ROW ? track->tid % SYNC_ROW : track->tid);
+               track->device && track->tid < WEIR_CLOCK_ROW ? track->tid % WEIR_SYNC_ROW : track->tid);
 }
 
 static bool is_first_of_process(const struct weir_trace *trace, uint32_t index)

@@ -10,6 +10,9 @@
 
 enum { WEIR_PRINT_BYTES = 1 << 16 };
 
+/* Offsets of a device's thread ids: the row for a stream's synchronisation, and rows for clocks inside kernels. */
+enum { WEIR_SYNC_ROW = 1000000, WEIR_CLOCK_ROW = 1000000000, WEIR_OVERHEAD_PID = -1 };
+
 struct weir_print {
     struct weir_gz_file *file;
     const struct weir_trace *trace;
