@@ -1,5 +1,5 @@
 /* Prints clocks inside kernels as a table, as CSV and as JSON. */
-#include "base/table.h"
+#include "base/field_rows.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "weir/kernel_clock.h"
@@ -11,45 +11,65 @@ static double mean(double sum, uint64_t n)
     return n ? sum / (double)n : 0;
 }
 
-/* ---- table ---- */
+/* ---- fields ---- */
 
-/* Formats a time and its error, such as "1234.5 +-0.2", or "-" if it is unknown. */
-static void ns_text(char *text, size_t size, double ns, double error_ns)
+/* Figures of a stage; -1 = unknown. */
+struct stage_row {
+    struct weir_kernel_clock_stage stage;
+    double share, mean_ticks, mean_ns, mean_error_ns, last_ns, min_ns, max_ns;
+};
+
+static void row_fill(struct stage_row *row, const struct weir_kernel_clock *clock, uint32_t i)
 {
-    if (ns > 0)
-        snprintf(text, size, "%.1f +-%.1f", ns, error_ns);
-    else
-        snprintf(text, size, "-");
+    const struct weir_kernel_clock_stage *stage = &clock->stages[i];
+    bool ns = stage->ns_laps > 0;
+    *row = (struct stage_row){.stage = *stage,
+                              .share = weir_kernel_clock_share(clock, i),
+                              .mean_ticks = mean((double)stage->ticks, stage->laps),
+                              .mean_ns = ns ? mean(stage->ns, stage->ns_laps) : -1,
+                              .mean_error_ns = ns ? mean(stage->error_ns, stage->ns_laps) : -1,
+                              .last_ns = stage->last_ns > 0 ? stage->last_ns : -1,
+                              .min_ns = ns ? stage->min_ns : -1,
+                              .max_ns = ns ? stage->max_ns : -1};
 }
+
+/* Prints a time and its error, such as "1234.5 +-0.2", or "-" if it is unknown. */
+static void print_mean_ns(FILE *out, const void *object)
+{
+    const struct stage_row *row = object;
+    if (row->mean_ns > 0)
+        fprintf(out, "%.1f +-%.1f", row->mean_ns, row->mean_error_ns);
+    else
+        fputc('-', out);
+}
+
+#define S struct stage_row
+static const struct weir_field stage_table[] = {
+    PLAIN("stage", stage.name, COLUMN("stage", .left = true, .width = 24, .shrink_to = 12)),
+    PLAIN("laps", stage.laps, COLUMN("laps")),
+    PLAIN("ticks", stage.ticks),
+    PLAIN("last_ticks", stage.last_ticks, COLUMN("last ticks", .priority = 2)),
+    PLAIN(NULL, mean_ticks, COLUMN("mean", .decimals = 1)),
+    PLAIN("min_ticks", stage.min_ticks, COLUMN("min", .priority = 3)),
+    PLAIN("max_ticks", stage.max_ticks, COLUMN("max", .priority = 3)),
+    PLAIN("share", share, PERCENT("share", 1)),
+    KNOWN("mean_ns", mean_ns, COLUMN("mean ns", .priority = 1, .print = print_mean_ns)),
+    KNOWN("mean_error_ns", mean_error_ns),
+    KNOWN("last_ns", last_ns),
+    KNOWN("min_ns", min_ns),
+    KNOWN("max_ns", max_ns),
+};
+static WEIR_FIELDS(stage_fields, stage_table);
+#undef S
+
+/* ---- table ---- */
 
 static void print_stages(FILE *out, const struct weir_kernel_clock *clock)
 {
-    static const struct weir_column columns[] = {
-        {"stage", .left = true, .width = 24, .shrink_to = 12},
-        {.heading = "laps"},
-        {"last ticks", .priority = 2},
-        {.heading = "mean"},
-        {"min", .priority = 3},
-        {"max", .priority = 3},
-        {.heading = "share"},
-        {"mean ns", .priority = 1},
-    };
-    struct weir_table table;
-    weir_table_open(&table, columns, sizeof columns / sizeof *columns);
-    for (uint32_t i = 0; i < clock->n_stages; i++) {
-        const struct weir_kernel_clock_stage *stage = &clock->stages[i];
-        char ns[64];
-        ns_text(ns, sizeof ns, mean(stage->ns, stage->ns_laps), mean(stage->error_ns, stage->ns_laps));
-        weir_table_cell(&table, "%s", stage->name);
-        weir_table_cell(&table, "%" PRIu64, stage->laps);
-        weir_table_cell(&table, "%" PRIu64, stage->last_ticks);
-        weir_table_cell(&table, "%.1f", mean((double)stage->ticks, stage->laps));
-        weir_table_cell(&table, "%" PRIu64, stage->min_ticks);
-        weir_table_cell(&table, "%" PRIu64, stage->max_ticks);
-        weir_table_cell(&table, "%.1f%%", 100 * weir_kernel_clock_share(clock, i));
-        weir_table_cell(&table, "%s", ns);
-    }
-    weir_table_print(out, &table);
+    struct stage_row rows[WEIR_KERNEL_CLOCK_STAGES_MAX];
+    for (uint32_t i = 0; i < clock->n_stages; i++)
+        row_fill(&rows[i], clock, i);
+    weir_table_print_fields(out, &stage_fields, rows, (int)clock->n_stages, sizeof *rows, NULL);
 }
 
 static void print_head(FILE *out, const struct weir_kernel_clock *clock)
@@ -211,53 +231,54 @@ void weir_kernel_clock_csv_iteration(FILE *out, const struct weir_kernel_clock *
 
 /* ---- JSON ---- */
 
-static void stage_json(struct weir_json *json, const struct weir_kernel_clock *clock, uint32_t i)
-{
-    const struct weir_kernel_clock_stage *stage = &clock->stages[i];
-    bool ns = stage->ns_laps > 0;
-    weir_json_object(json, NULL);
-    weir_json_text(json, "stage", stage->name);
-    weir_json_uint(json, "laps", stage->laps);
-    weir_json_uint(json, "ticks", stage->ticks);
-    weir_json_uint(json, "last_ticks", stage->last_ticks);
-    weir_json_uint(json, "min_ticks", stage->min_ticks);
-    weir_json_uint(json, "max_ticks", stage->max_ticks);
-    weir_json_double(json, "share", weir_kernel_clock_share(clock, i));
-    weir_json_known(json, "mean_ns", ns ? mean(stage->ns, stage->ns_laps) : -1);
-    weir_json_known(json, "mean_error_ns", ns ? mean(stage->error_ns, stage->ns_laps) : -1);
-    weir_json_known(json, "last_ns", stage->last_ns > 0 ? stage->last_ns : -1);
-    weir_json_known(json, "min_ns", ns ? stage->min_ns : -1);
-    weir_json_known(json, "max_ns", ns ? stage->max_ns : -1);
-    weir_json_end(json, '}');
-}
+/* The figures that are not members of the clock; -1 = unknown. */
+struct clock_row {
+    struct weir_kernel_clock clock;
+    uint64_t without_row;
+    double ticks_per_ns, ns_error, warp_lap, block_lap, kernel_ns;
+    int n_stages;
+    struct stage_row stages[WEIR_KERNEL_CLOCK_STAGES_MAX];
+};
+
+#define S struct clock_row
+static const struct weir_field clock_table[] = {
+    PLAIN("kernel", clock.name),
+    PLAIN("launches", clock.launches),
+    PLAIN("blocks", clock.blocks),
+    PLAIN("grid_blocks", clock.grid),
+    PLAIN("iterations", clock.iterations),
+    PLAIN("iterations_without_row", without_row),
+    PLAIN("long_laps", clock.long_laps),
+    PLAIN("damaged_records", clock.damaged),
+    PLAIN("launches_without_clocks", clock.skipped),
+    POSITIVE("globaltimer_step_ns", clock.step_ns),
+    KNOWN("ticks_per_ns", ticks_per_ns),
+    KNOWN("ns_error", ns_error),
+    KNOWN("empty_warp_lap_ticks", warp_lap),
+    KNOWN("empty_block_lap_ticks", block_lap),
+    PLAIN("laps", clock.laps),
+    PLAIN("lap_ticks", clock.lap_ticks),
+    PLAIN("block_ticks", clock.span_ticks),
+    KNOWN("kernel_ns", kernel_ns),
+    ARRAY("stages", stage_fields, stages, n_stages),
+};
+static WEIR_FIELDS(clock_fields, clock_table);
+#undef S
 
 void weir_kernel_clock_json(struct weir_json *json, const struct weir_kernel_clock *clock)
 {
     bool ns = clock->span_ns > 0;
-    weir_json_object(json, NULL);
-    weir_json_text(json, "kernel", clock->name);
-    weir_json_uint(json, "launches", clock->launches);
-    weir_json_uint(json, "blocks", clock->blocks);
-    weir_json_uint(json, "grid_blocks", clock->grid);
-    weir_json_uint(json, "iterations", clock->iterations);
-    weir_json_uint(json, "iterations_without_row", clock->iterations - clock->rows);
-    weir_json_uint(json, "long_laps", clock->long_laps);
-    weir_json_uint(json, "damaged_records", clock->damaged);
-    weir_json_uint(json, "launches_without_clocks", clock->skipped);
-    weir_json_known(json, "globaltimer_step_ns", clock->step_ns > 0 ? clock->step_ns : -1);
-    weir_json_known(json, "ticks_per_ns", ns ? (double)clock->timed_ticks / clock->span_ns : -1);
-    weir_json_known(json, "ns_error", ns ? clock->span_error_ns / clock->span_ns : -1);
-    weir_json_known(json, "empty_warp_lap_ticks",
-                    clock->plain ? -1 : mean((double)clock->warp_lap_ticks, clock->blocks));
-    weir_json_known(json, "empty_block_lap_ticks",
-                    clock->plain ? -1 : mean((double)clock->block_lap_ticks, clock->blocks));
-    weir_json_uint(json, "laps", clock->laps);
-    weir_json_uint(json, "lap_ticks", clock->lap_ticks);
-    weir_json_uint(json, "block_ticks", clock->span_ticks);
-    weir_json_known(json, "kernel_ns", clock->kernels ? mean(clock->kernels_ns, clock->kernels) : -1);
-    weir_json_array(json, "stages");
+    struct clock_row row = {
+        .clock = *clock,
+        .without_row = clock->iterations - clock->rows,
+        .ticks_per_ns = ns ? (double)clock->timed_ticks / clock->span_ns : -1,
+        .ns_error = ns ? clock->span_error_ns / clock->span_ns : -1,
+        .warp_lap = clock->plain ? -1 : mean((double)clock->warp_lap_ticks, clock->blocks),
+        .block_lap = clock->plain ? -1 : mean((double)clock->block_lap_ticks, clock->blocks),
+        .kernel_ns = clock->kernels ? mean(clock->kernels_ns, clock->kernels) : -1,
+        .n_stages = (int)clock->n_stages,
+    };
     for (uint32_t i = 0; i < clock->n_stages; i++)
-        stage_json(json, clock, i);
-    weir_json_end(json, ']');
-    weir_json_end(json, '}');
+        row_fill(&row.stages[i], clock, i);
+    weir_fields_object(json, NULL, &clock_fields, &row);
 }
