@@ -1,4 +1,5 @@
 /* Prints the table of averages as torch.profiler does, or with the columns that fit the width of the output. */
+#include "base/field_rows.h"
 #include "base/table.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -135,14 +136,6 @@ static void put_memory(char *cell, size_t size, int64_t bytes)
     snprintf(cell, size, "%" PRId64 " B", bytes);
 }
 
-static void put_flops(char *cell, size_t size, double flops, double unit)
-{
-    if (flops > 0)
-        snprintf(cell, size, "%.3f", flops / unit);
-    else
-        snprintf(cell, size, "--");
-}
-
 struct column {
     const char *title;
     int width;
@@ -154,8 +147,8 @@ struct print {
     const struct weir_averages *averages;
     struct column columns[COLUMNS_MAX];
     int n;
-    bool shapes, stacks;
-    double flops_unit; /* of the column of FLOPs; 0 = there is none */
+    int shapes, flops, stacks; /* their columns; 0 = there is none */
+    double flops_unit;
 };
 
 /* Counts characters instead of bytes, as Python does. */
@@ -220,9 +213,11 @@ static bool frame_of(const char *stack, int frame, char *text, size_t size)
     return true;
 }
 
-static void add_column(struct print *p, const char *title, int width, bool left)
+/* Returns the number of the column. */
+static int add_column(struct print *p, const char *title, int width, bool left)
 {
-    p->columns[p->n++] = (struct column){title, width, left};
+    p->columns[p->n] = (struct column){title, width, left};
+    return p->n++;
 }
 
 static int source_width(const struct weir_averages *averages)
@@ -252,7 +247,7 @@ static void plan_flops(struct print *p)
         return;
     for (p->flops_unit = 1; unit < 5 && least >= 1000 * p->flops_unit; unit++)
         p->flops_unit *= 1000;
-    add_column(p, titles[unit], WIDTH, false);
+    p->flops = add_column(p, titles[unit], WIDTH, false);
 }
 
 static void plan_columns(struct print *p)
@@ -261,6 +256,7 @@ static void plan_columns(struct print *p)
     static const char *const cpu[] = {"Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"};
     static const char *const device[] = {"Self CUDA", "Self CUDA %", "CUDA total", "CUDA time avg"};
     int name = 0, shapes = 0;
+    bool has_shapes = false, has_stacks = false;
     for (size_t i = 0; i < a->n_rows; i++) {
         if (a->rows[i].wait)
             continue;
@@ -268,8 +264,8 @@ static void plan_columns(struct print *p)
         int s = characters(shapes_of(a, &a->rows[i]));
         name = n > name ? n : name;
         shapes = s > shapes ? s : shapes;
-        p->shapes |= a->config.by_shape && a->rows[i].shapes;
-        p->stacks |= a->rows[i].stack != 0;
+        has_shapes |= a->config.by_shape && a->rows[i].shapes;
+        has_stacks |= a->rows[i].stack != 0;
     }
     add_column(p, "Name", at_most(name + 4, NAME_MAX_WIDTH), false);
     for (int i = 0; i < 5; i++)
@@ -285,11 +281,11 @@ static void plan_columns(struct print *p)
         add_column(p, "Self CUDA Mem", WIDTH, false);
     }
     add_column(p, "# of Calls", WIDTH, false);
-    if (p->shapes)
-        add_column(p, "Input Shapes", at_most(shapes + 4, SHAPES_MAX_WIDTH), false);
+    if (has_shapes)
+        p->shapes = add_column(p, "Input Shapes", at_most(shapes + 4, SHAPES_MAX_WIDTH), false);
     plan_flops(p);
-    if (p->stacks)
-        add_column(p, "Source Location", source_width(a), true);
+    if (has_stacks)
+        p->stacks = add_column(p, "Source Location", source_width(a), true);
 }
 
 /* ---- rows ---- */
@@ -304,11 +300,11 @@ static void cut_text(char *to, size_t size, const char *text, int most)
     snprintf(to, size, "%.*s", (int)bytes, text);
 }
 
-/* Formats the row's columns between the name and the shapes. Returns their number. */
-static int format_numbers(char cells[COLUMNS_MAX][64], const struct weir_averages *a,
-                          const struct weir_averages_row *row)
+/* Formats the row's columns other than the name, the shapes and the stack. */
+static void format_numbers(char cells[COLUMNS_MAX][64], const struct print *p, const struct weir_averages_row *row)
 {
-    int n = 0;
+    const struct weir_averages *a = p->averages;
+    int n = 1;
     put_share(cells[n++], 64, row->self_cpu_ns, a->work_ns);
     put_time(cells[n++], 64, (double)row->self_cpu_ns);
     put_share(cells[n++], 64, row->work_ns, a->work_ns);
@@ -328,8 +324,11 @@ static int format_numbers(char cells[COLUMNS_MAX][64], const struct weir_average
         put_memory(cells[n++], 64, row->device_bytes);
         put_memory(cells[n++], 64, row->self_device_bytes);
     }
-    snprintf(cells[n++], 64, "%" PRIu64, row->count);
-    return n;
+    snprintf(cells[n], 64, "%" PRIu64, row->count);
+    if (p->flops && row->flops > 0)
+        snprintf(cells[p->flops], 64, "%.3f", row->flops / p->flops_unit);
+    else if (p->flops)
+        snprintf(cells[p->flops], 64, "--");
 }
 
 static void print_source(struct print *p, int column, const char *frame)
@@ -374,20 +373,14 @@ static void print_row(struct print *p, const struct weir_averages_row *row)
         strcat(text, "...");
     weir_text_printable(text);
     print_cell(p, 0, text);
-    int column = 1 + format_numbers(cells, p->averages, row);
-    for (int i = 1; i < column; i++)
-        print_cell(p, i, cells[i - 1]);
-    if (p->shapes) {
-        cut_text(text, sizeof text, shapes_of(p->averages, row), p->columns[column].width);
-        weir_text_printable(text);
-        print_cell(p, column++, text);
-    }
-    if (p->flops_unit > 0) {
-        put_flops(text, sizeof text, row->flops, p->flops_unit);
-        print_cell(p, column++, text);
-    }
+    format_numbers(cells, p, row);
+    if (p->shapes)
+        cut_text(text, sizeof text, shapes_of(p->averages, row), p->columns[p->shapes].width);
+    weir_text_printable(text);
+    for (int i = 1; i < (p->stacks ? p->stacks : p->n); i++)
+        print_cell(p, i, i == p->shapes ? text : cells[i]);
     if (p->stacks)
-        print_stack(p, column, weir_trace_text(p->averages->trace, row->stack));
+        print_stack(p, p->stacks, weir_trace_text(p->averages->trace, row->stack));
     else
         fputc('\n', p->out);
 }
@@ -442,15 +435,9 @@ static void add_row(struct weir_table *table, const struct print *p, const struc
     char cells[COLUMNS_MAX][64], frame[2048] = "";
     const char *stack = p->stacks ? weir_trace_text(p->averages->trace, row->stack) : "";
     add_text(table, weir_trace_text(p->averages->trace, row->name));
-    int n = format_numbers(cells, p->averages, row);
-    for (int i = 0; i < n; i++)
-        weir_table_cell(table, "%s", cells[i]);
-    if (p->shapes)
-        add_text(table, shapes_of(p->averages, row));
-    if (p->flops_unit > 0) {
-        put_flops(frame, sizeof frame, row->flops, p->flops_unit);
-        weir_table_cell(table, "%s", frame);
-    }
+    format_numbers(cells, p, row);
+    for (int i = 1; i < (p->stacks ? p->stacks : p->n); i++)
+        add_text(table, i == p->shapes ? shapes_of(p->averages, row) : cells[i]);
     if (!p->stacks)
         return;
     frame_of(stack, 0, frame, sizeof frame);
@@ -472,9 +459,9 @@ static void print_fitted(const struct print *p, const struct weir_averages_table
                                           .left = i == 0 || p->columns[i].left};
     columns[0].shrink_to = NAME_LEAST;
     if (p->shapes)
-        columns[p->n - 1 - p->stacks - (p->flops_unit > 0)].shrink_to = SHAPES_LEAST;
+        columns[p->shapes].shrink_to = SHAPES_LEAST;
     if (p->stacks)
-        columns[p->n - 1].shrink_to = SOURCE_LEAST;
+        columns[p->stacks].shrink_to = SOURCE_LEAST;
     if (table->header)
         fprintf(p->out, "%s\n", table->header);
     if (table->top_level)
@@ -540,6 +527,22 @@ size_t weir_averages_print(FILE *out, const struct weir_averages *averages, cons
 
 /* ---- JSON ---- */
 
+#define S struct weir_averages_row
+static const struct weir_field row_table[] = {
+    PLAIN("count", count),
+    PLAIN("self_cpu_ns", self_cpu_ns),
+    PLAIN("cpu_ns", cpu_ns),
+    PLAIN("self_device_ns", self_device_ns),
+    PLAIN("device_ns", device_ns),
+    PLAIN("self_cpu_bytes", self_cpu_bytes),
+    PLAIN("cpu_bytes", cpu_bytes),
+    PLAIN("self_device_bytes", self_device_bytes),
+    PLAIN("device_bytes", device_bytes),
+    OMIT("flops", flops),
+};
+static WEIR_FIELDS(row_fields, row_table);
+#undef S
+
 static void row_json(struct weir_json *json, const struct weir_averages *averages, const struct weir_averages_row *row)
 {
     weir_json_object(json, NULL);
@@ -552,17 +555,7 @@ static void row_json(struct weir_json *json, const struct weir_averages *average
         weir_json_text(json, "shapes", shapes_of(averages, row));
     if (averages->config.by_stack)
         weir_json_text(json, "stack", weir_trace_text(averages->trace, row->stack));
-    weir_json_uint(json, "count", row->count);
-    weir_json_int(json, "self_cpu_ns", row->self_cpu_ns);
-    weir_json_int(json, "cpu_ns", row->cpu_ns);
-    weir_json_int(json, "self_device_ns", row->self_device_ns);
-    weir_json_int(json, "device_ns", row->device_ns);
-    weir_json_int(json, "self_cpu_bytes", row->self_cpu_bytes);
-    weir_json_int(json, "cpu_bytes", row->cpu_bytes);
-    weir_json_int(json, "self_device_bytes", row->self_device_bytes);
-    weir_json_int(json, "device_bytes", row->device_bytes);
-    if (row->flops > 0)
-        weir_json_double(json, "flops", row->flops);
+    weir_fields_json(json, &row_fields, row);
     weir_json_end(json, '}');
 }
 
