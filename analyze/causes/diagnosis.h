@@ -60,7 +60,7 @@ struct weir_diagnosis {
     bool at_most;               /* `wait` is only an upper limit */
     bool validation;            /* the loop validates */
     const char *part;           /* what `wait` is a fraction of; NULL = "time" */
-    char lead[320];             /* replaces the sentence about waits; can be empty */
+    char remark[320];           /* a sentence in the place of the main cause; can be empty */
     int n_causes;
     struct weir_diagnosis_cause
         causes[WEIR_DIAGNOSIS_CAUSES + 1]; /* the main one first; the last element takes what does not fit */
@@ -108,8 +108,6 @@ void weir_diagnosis_print(FILE *out, const struct weir_diagnosis *diagnosis, wei
 /* Writes the same text with one line per cause, advice and so on, however long, and without colour. */
 void weir_diagnosis_lines(FILE *out, const struct weir_diagnosis *diagnosis, weir_diagnosis_more_fn *more,
                           const void *user);
-/* Writes the beginning of the first line, "verdict: " and how long training waits. */
-void weir_diagnosis_lead(FILE *out, const struct weir_diagnosis *diagnosis);
 /* Writes "1.16", "3.4" or "41"; "over 50" for larger ratios, because what is left of the time is then too small to be
  * known accurately. */
 void weir_ratio_print(FILE *out, double ratio);

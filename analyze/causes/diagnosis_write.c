@@ -20,12 +20,10 @@ const char *weir_data_bound_name(enum weir_data_bound bound)
 
 /* ---- text ---- */
 
-void weir_diagnosis_lead(FILE *out, const struct weir_diagnosis *diagnosis)
+/* Prints how long training waits. */
+static void print_wait(FILE *out, const struct weir_diagnosis *diagnosis)
 {
     enum weir_data_bound bound = diagnosis->bound;
-    fprintf(out, "verdict: %s", diagnosis->lead);
-    if (diagnosis->lead[0])
-        return;
     if (bound == WEIR_BOUND_NO_STEP)
         fputs("No training step was simulated: this is the loader's top speed. ", out);
     else if (bound != WEIR_BOUND_UNKNOWN)
@@ -112,9 +110,12 @@ static void print_advice(FILE *out, const struct weir_diagnosis *diagnosis, cons
 
 static void print_headline(FILE *out, const struct weir_diagnosis *diagnosis)
 {
-    weir_diagnosis_lead(out, diagnosis);
+    fputs("verdict: ", out);
+    print_wait(out, diagnosis);
     if (diagnosis->n_causes > 0)
         print_cause(out, diagnosis, 0);
+    else
+        fprintf(out, "%s\n", diagnosis->remark);
 }
 
 static void print_rest(FILE *out, const struct weir_diagnosis *diagnosis, weir_diagnosis_more_fn *more,

@@ -197,9 +197,9 @@ static bool measure_replay(struct weir_job_verdict *verdict, const struct weir_d
         return false;
     verdict->replayed = f->window_batches / f->window_s;
     verdict->replayed_error = verdict->replayed * f->window_sd_s * sqrt(f->window_batches) / f->window_s;
-    snprintf(verdict->found.lead, sizeof verdict->found.lead,
+    snprintf(verdict->found.remark, sizeof verdict->found.remark,
              "Without any loading, training makes %.1f steps/s +- %.1f: this run replayed the first batch of each "
-             "epoch. A real run cannot be faster.\n",
+             "epoch. A real run cannot be faster.",
              verdict->replayed, verdict->replayed_error);
     return true;
 }

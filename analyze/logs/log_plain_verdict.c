@@ -1,6 +1,7 @@
 /* Combines the tables of a plain log: parts of a sample's time, parts of the loop's time, and the data wait. */
 #include "analyze/logs/log_plain.h"
 #include "analyze/verdict/stage_advice.h"
+#include "base/field_rows.h"
 #include "base/terminal.h"
 #include "base/text.h"
 
@@ -26,7 +27,7 @@ struct summary {
     double wait;         /* fraction of the loop's time spent waiting for data; -1 = unknown */
     double wait_at_most; /* upper limit of `wait`, used if it is unknown; -1 = also unknown */
     double decode;       /* fraction of a sample's time spent decoding; -1 = the log has no such stage */
-    enum weir_data_bound bound;
+    struct weir_diagnosis found;
     double load_s, steps_s; /* loading in all workers together; the loop's stages without the wait */
     double collate_s;       /* of a script, which collates after __getitem__ */
     uint64_t steps;         /* training steps; 0 = not timed */
@@ -132,10 +133,10 @@ static void fill_wait(struct summary *summary, const struct weir_plain_log *log)
         summary->wait = wait->total_s / summary->loop.whole_s;
     else if (whole && summary->loop.n > 0)
         summary->wait_at_most = 1 - stages_s / summary->loop.whole_s;
-    if (summary->wait >= 0)
-        summary->bound = weir_data_bound(summary->wait);
-    else if (summary->wait_at_most >= 0 && weir_data_bound(summary->wait_at_most) == WEIR_BOUND_NO)
-        summary->bound = WEIR_BOUND_NO;
+    summary->found.at_most = summary->wait < 0;
+    summary->found.wait = summary->wait < 0 ? summary->wait_at_most : summary->wait;
+    if (summary->wait >= 0 || (summary->wait_at_most >= 0 && weir_data_bound(summary->wait_at_most) == WEIR_BOUND_NO))
+        summary->found.bound = weir_data_bound(summary->found.wait);
 }
 
 /* Returns the loop's largest part that gets no advice. */
@@ -169,7 +170,7 @@ static void fill_times(struct summary *summary, const struct weir_plain_log *log
     double rest_s = loop->whole_s - sum(loop), wait_s = total_of(loop, "08_wait_for_data");
     summary->steps_s = sum(loop) - wait_s;
     summary->load_s = summary->sample.whole_s + summary->collate_s;
-    *times = (struct weir_stage_times){.bound = summary->bound,
+    *times = (struct weir_stage_times){.bound = summary->found.bound,
                                        .step = of_weir && !log->of_script ? WEIR_OWNER_WEIR : WEIR_OWNER_SCRIPT,
                                        .loader = of_weir ? WEIR_OWNER_WEIR : WEIR_OWNER_SCRIPT,
                                        .sample_s = summary->sample.whole_s,
@@ -197,6 +198,46 @@ static void fill_times(struct summary *summary, const struct weir_plain_log *log
         times->other_s = fmax(times->other_s, rest_s - (summary->wait >= 0 ? 0 : times->data_s));
 }
 
+/* Returns the largest stage that contains no other stage, or NULL if no stage was called. */
+static const struct part *largest(const struct parts *parts)
+{
+    const struct part *most = NULL;
+    for (int i = 0; i < parts->n; i++)
+        if (parts->parts[i].work && parts->parts[i].total_s > (most ? most->total_s : 0))
+            most = &parts->parts[i];
+    return most;
+}
+
+/* Names the largest part of what takes the time, or what is missing. */
+static void remark(struct summary *summary)
+{
+    char *text = summary->found.remark;
+    size_t size = sizeof summary->found.remark;
+    bool not_bound = summary->found.bound == WEIR_BOUND_NO;
+    const struct parts *parts = not_bound ? &summary->loop : &summary->sample;
+    const struct part *most = largest(parts);
+    if (summary->found.bound != WEIR_BOUND_UNKNOWN && most && parts->whole_s > 0)
+        snprintf(text, size, "The largest part of %s is %s, %.0f %%.",
+                 not_bound ? "the loop's time" : "a sample's time", most->name, 100 * most->total_s / parts->whole_s);
+    else if (summary->found.bound != WEIR_BOUND_UNKNOWN)
+        return;
+    else if (find(&summary->loop, "08_wait_for_data"))
+        snprintf(text, size,
+                 "Cannot tell whether training waits for data: the log has neither epoch lines nor other stages of the "
+                 "loop to compare "
+                 "08_wait_for_data with; time the step's stages too.");
+    else if (summary->wait_at_most >= 0)
+        snprintf(text, size,
+                 "Cannot tell whether training waits for data: the log has no stage 08_wait_for_data, and the loop's "
+                 "other stages leave %.0f %% of "
+                 "the epochs' time for it; time the loader's next() as that stage.",
+                 100 * summary->wait_at_most);
+    else
+        snprintf(text, size,
+                 "Cannot tell whether training waits for data: the log has no stage 08_wait_for_data; time the "
+                 "loader's next() as that stage.");
+}
+
 static void summarise(struct summary *summary, const struct weir_plain_log *log)
 {
     struct weir_totals_whole whole;
@@ -210,16 +251,7 @@ static void summarise(struct summary *summary, const struct weir_plain_log *log)
         summary->decode = decode->total_s / summary->sample.whole_s;
     fill_wait(summary, log);
     fill_times(summary, log);
-}
-
-/* Returns the largest stage that contains no other stage, or NULL if no stage was called. */
-static const struct part *largest(const struct parts *parts)
-{
-    const struct part *most = NULL;
-    for (int i = 0; i < parts->n; i++)
-        if (parts->parts[i].work && parts->parts[i].total_s > (most ? most->total_s : 0))
-            most = &parts->parts[i];
-    return most;
+    remark(summary);
 }
 
 /* ---- tables of shares ---- */
@@ -227,7 +259,7 @@ static const struct part *largest(const struct parts *parts)
 static void add_share(struct weir_plain_shares *table, const char *name, double total_s, double whole_s,
                       const char *example)
 {
-    table->rows[table->n++] = (struct weir_plain_share){name, total_s, total_s / whole_s, example};
+    table->rows[table->n++] = (struct weir_plain_share){name, total_s, whole_s > 0 ? total_s / whole_s : -1, example};
 }
 
 static void add_parts(struct weir_plain_shares *table, const struct parts *parts, bool with_rest)
@@ -320,44 +352,10 @@ void weir_plain_shares_print(FILE *out, const struct weir_plain_log *log)
     }
 }
 
-static void print_doubt(FILE *out, const struct summary *summary)
-{
-    fputs("verdict: Cannot tell whether training waits for data: ", out);
-    if (find(&summary->loop, "08_wait_for_data"))
-        fputs("the log has neither epoch lines nor other stages of the loop to compare 08_wait_for_data with; time the "
-              "step's stages too.\n",
-              out);
-    else if (summary->wait_at_most >= 0)
-        fprintf(out,
-                "the log has no stage 08_wait_for_data, and the loop's other stages leave %.0f %% of the epochs' time "
-                "for it; time the loader's next() as that stage.\n",
-                100 * summary->wait_at_most);
-    else
-        fputs("the log has no stage 08_wait_for_data; time the loader's next() as that stage.\n", out);
-}
-
-static void print_verdict(FILE *out, const struct summary *summary)
-{
-    if (summary->bound == WEIR_BOUND_UNKNOWN) {
-        print_doubt(out, summary);
-        return;
-    }
-    bool at_most = summary->wait < 0;
-    weir_diagnosis_lead(out, &(struct weir_diagnosis){.bound = summary->bound,
-                                                      .wait = at_most ? summary->wait_at_most : summary->wait,
-                                                      .at_most = at_most});
-    const struct parts *parts = summary->bound == WEIR_BOUND_NO ? &summary->loop : &summary->sample;
-    const struct part *most = largest(parts);
-    const char *whole = parts == &summary->loop ? "the loop's time" : "a sample's time";
-    if (most && parts->whole_s > 0)
-        fprintf(out, "The largest part of %s is %s, %.0f %%.", whole, most->name, 100 * most->total_s / parts->whole_s);
-    putc('\n', out);
-}
-
 /* Returns the number of workers from which loading could keep up with the loop; 0 = the log does not show it. */
 static int workers_least(const struct summary *summary)
 {
-    bool is_open = summary->wait < 0 && summary->bound != WEIR_BOUND_NO && !is_short(summary);
+    bool is_open = summary->wait < 0 && summary->found.bound != WEIR_BOUND_NO && !is_short(summary);
     double least = summary->steps_s > 0 ? ceil(summary->load_s / summary->steps_s) : 0;
     return is_open && least <= 1e6 ? (int)least : 0;
 }
@@ -384,8 +382,9 @@ static void print_workers(FILE *out, const struct summary *summary)
     fprintf(out, "from num_workers=%d on, loading could keep up\n", least);
 }
 
-static void print_rest(FILE *out, const struct summary *summary)
+static void print_rest(FILE *out, const void *user)
 {
+    const struct summary *summary = user;
     print_workers(out, summary);
     weir_stage_advice_print(out, &summary->times);
     if (summary->times.step == WEIR_OWNER_SCRIPT && summary->times.whole_s > 0)
@@ -404,38 +403,37 @@ static void print_rest(FILE *out, const struct summary *summary)
 void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log)
 {
     struct summary summary;
-    struct weir_wrap wrap;
     summarise(&summary, log);
-    print_verdict(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), &summary);
-    wrap.highlight = true;
-    weir_wrap_close(&wrap);
-    print_rest(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), &summary);
-    weir_wrap_close(&wrap);
+    weir_diagnosis_print(out, &summary.found, print_rest, &summary);
 }
 
 void weir_plain_verdict_lines(FILE *out, const struct weir_plain_log *log)
 {
     struct summary summary;
     summarise(&summary, log);
-    print_verdict(out, &summary);
-    print_rest(out, &summary);
+    weir_diagnosis_lines(out, &summary.found, print_rest, &summary);
 }
 
 /* ---- JSON ---- */
 
+#define S struct weir_plain_share
+static const struct weir_field share_rows[] = {
+    PLAIN("name", name),
+    PLAIN("total_s", total_s),
+    KNOWN("share", share),
+    PLAIN("example", example),
+};
+static WEIR_FIELDS(example_fields, share_rows);
+static const struct weir_fields share_fields = {share_rows, 3};
+#undef S
+
 static void json_parts(struct weir_json *json, const char *key, const struct parts *parts)
 {
+    struct weir_plain_shares table;
+    add_parts(&table, parts, false);
     weir_json_object(json, key);
     weir_json_double(json, "whole_s", parts->whole_s);
-    weir_json_array(json, "stages");
-    for (int i = 0; i < parts->n; i++) {
-        weir_json_object(json, NULL);
-        weir_json_text(json, "name", parts->parts[i].name);
-        weir_json_double(json, "total_s", parts->parts[i].total_s);
-        weir_json_known(json, "share", parts->whole_s > 0 ? parts->parts[i].total_s / parts->whole_s : -1);
-        weir_json_end(json, '}');
-    }
-    weir_json_end(json, ']');
+    weir_fields_array(json, "stages", &share_fields, table.rows, table.n, sizeof *table.rows);
     weir_json_end(json, '}');
 }
 
@@ -450,16 +448,7 @@ static void json_example(struct weir_json *json, const struct summary *summary, 
     weir_json_int(json, "cameras", 4);
     weir_json_int(json, "batch_size", 4);
     weir_json_int(json, "chunk_size", 20);
-    weir_json_array(json, "parts");
-    for (int i = 0; i < table.n; i++) {
-        weir_json_object(json, NULL);
-        weir_json_text(json, "name", table.rows[i].name);
-        weir_json_double(json, "total_s", table.rows[i].total_s);
-        weir_json_double(json, "share", table.rows[i].share);
-        weir_json_text(json, "example", table.rows[i].example);
-        weir_json_end(json, '}');
-    }
-    weir_json_end(json, ']');
+    weir_fields_array(json, "parts", &example_fields, table.rows, table.n, sizeof *table.rows);
     weir_json_end(json, '}');
 }
 
@@ -468,7 +457,7 @@ void weir_plain_verdict_json(struct weir_json *json, const struct weir_plain_log
     struct summary summary;
     summarise(&summary, log);
     weir_json_object(json, "verdict");
-    weir_json_text(json, "data_bound", weir_data_bound_name(summary.bound));
+    weir_json_text(json, "data_bound", weir_data_bound_name(summary.found.bound));
     weir_json_known(json, "data_wait_fraction", summary.wait);
     weir_json_known(json, "data_wait_at_most", summary.wait_at_most);
     weir_json_known(json, "decode_share", summary.decode);

@@ -1,7 +1,6 @@
 /* What a training program's log shows about the wait for data. */
+#include "analyze/causes/diagnosis.h"
 #include "analyze/logs/trainer.h"
-#include "analyze/verdict/verdict.h"
-#include "base/terminal.h"
 
 #include <math.h>
 
@@ -62,47 +61,50 @@ static enum weir_data_bound bound_of(const struct weir_trainer_wait *wait)
     return wait->recorded && !is_doubtful(wait) ? weir_data_bound(wait->fraction) : WEIR_BOUND_UNKNOWN;
 }
 
-static void print_headline(FILE *out, const struct weir_trainer_wait *wait, const struct weir_trainer_log *log)
+static void diagnose(struct weir_diagnosis *found, const struct weir_trainer_wait *wait,
+                     const struct weir_trainer_log *log)
 {
     bool apart = wait->most - wait->least > LIMITS_APART, wide = apart || wait->wait_s < log->rounding_s;
-    const char *each = log->trainer->each ? log->trainer->each : "step";
+    char least[48] = "", mean[128] = "";
+    *found =
+        (struct weir_diagnosis){.bound = bound_of(wait), .wait = wide ? wait->most : wait->fraction, .at_most = wide};
     if (!wait->recorded)
-        fputs("verdict: This log does not record the wait for data.\n", out);
+        snprintf(mean, sizeof mean, "This log does not record the wait for data.");
     else if (is_doubtful(wait))
-        fprintf(out,
-                "verdict: Cannot tell whether training waits for data: the log allows %.1f to %.1f %% of the time.\n",
-                100 * wait->least, 100 * wait->most);
-    else {
-        weir_diagnosis_lead(out, &(struct weir_diagnosis){.bound = bound_of(wait),
-                                                          .wait = wide ? wait->most : wait->fraction,
-                                                          .at_most = wide});
-        if (wide && wait->least > 0)
-            fprintf(out, "It waited at least %.0f %%.", 100 * wait->least);
-        if (!apart)
-            fprintf(out, "The mean %s took %.4gs, the mean wait %.4gs.", each, wait->step_s, wait->wait_s);
-        putc('\n', out);
-    }
+        snprintf(mean, sizeof mean,
+                 "Cannot tell whether training waits for data: the log allows %.1f to %.1f %% of the time.",
+                 100 * wait->least, 100 * wait->most);
+    else if (wide && wait->least > 0)
+        snprintf(least, sizeof least, "It waited at least %.0f %%.", 100 * wait->least);
+    if (found->bound != WEIR_BOUND_UNKNOWN && !apart)
+        snprintf(mean, sizeof mean, "%sThe mean %s took %.4gs, the mean wait %.4gs.", *least ? " " : "",
+                 log->trainer->each ? log->trainer->each : "step", wait->step_s, wait->wait_s);
+    snprintf(found->remark, sizeof found->remark, "%s%s", least, mean);
+}
+
+static void print_more(FILE *out, const void *user)
+{
+    const struct weir_trainer_log *log = user;
+    struct weir_trainer_wait wait;
+    weir_trainer_wait_find(log, &wait);
+    fprintf(out, "  %s\n", log->trainer->means);
+    if (wait.first > 0 && wait.recorded)
+        fputs("  the first line, which includes the start of the workers, does not count\n", out);
+    if (log->trainer->remark)
+        log->trainer->remark(out, log);
+    if (wait.recorded)
+        fprintf(out, "  such a log does not show why training waits; `%s` does\n", log->trainer->watch);
+    else
+        fprintf(out, "  to measure it: `%s`, or loader = weir.watch(loader)\n", log->trainer->watch);
 }
 
 void weir_trainer_verdict_print(FILE *out, const struct weir_trainer_log *log)
 {
-    struct weir_trainer_wait found;
-    struct weir_wrap wrap;
-    weir_trainer_wait_find(log, &found);
-    print_headline(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), &found, log);
-    wrap.highlight = true;
-    weir_wrap_close(&wrap);
-    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
-    fprintf(text, "  %s\n", log->trainer->means);
-    if (found.first > 0 && found.recorded)
-        fputs("  the first line, which includes the start of the workers, does not count\n", text);
-    if (log->trainer->remark)
-        log->trainer->remark(text, log);
-    if (found.recorded)
-        fprintf(text, "  such a log does not show why training waits; `%s` does\n", log->trainer->watch);
-    else
-        fprintf(text, "  to measure it: `%s`, or loader = weir.watch(loader)\n", log->trainer->watch);
-    weir_wrap_close(&wrap);
+    struct weir_trainer_wait wait;
+    struct weir_diagnosis found;
+    weir_trainer_wait_find(log, &wait);
+    diagnose(&found, &wait, log);
+    weir_diagnosis_print(out, &found, print_more, log);
 }
 
 void weir_trainer_verdict_json(struct weir_json *json, const struct weir_trainer_log *log)
