@@ -98,6 +98,27 @@ static const struct weir_advice_words advices[WEIR_ADVICES][WEIR_SUBJECTS] = {
                            {"quota", "raise the CPU quota", "or lower num_workers to the cores it allows"}},
     [WEIR_ADVICE_TRACE] = {{"a trace", "shows what the step does"},
                            {"trace", "trace the step", "with weir.profile, or torch.profiler"}},
+    [WEIR_ADVICE_LONG_DECODING] =
+        {{"image decoding", "--decode-cache, fewer --cameras, or a copy with smaller or uncompressed frames (weir "
+                            "convert --image-size, --codec raw)"},
+         {"image decoding", "a cache of decoded images, fewer cameras, smaller images, or uncompressed ones (weir "
+                            "convert --codec raw)"}},
+    [WEIR_ADVICE_LONG_LOADING] =
+        {{"loading data", "--num-workers, an SSD, --io uring, or another format (weir convert --to packed, or lmdb)"},
+         {"loading data", "more workers (num_workers) if memory allows, an SSD, or another format (weir convert --to "
+                          "lmdb, or tfrecord)"}},
+    [WEIR_ADVICE_LONG_FORWARD] =
+        {{"forward pass", "a smaller model (--hidden-dim, --dim-feedforward), smaller or fewer images (--image-size, "
+                          "--cameras), a larger --batch-size, or a GPU (--device cuda, --amp)"},
+         {"forward pass",
+          "a smaller model (hidden_dim, dim_feedforward), mixed precision (AMP), a larger batch_size if "
+          "memory allows, or a lighter backbone such as MobileNet"}},
+    [WEIR_ADVICE_LONG_BACKWARD] =
+        {{"backward pass", "a smaller --chunk-size or --hidden-dim, smaller images (--image-size), or "
+                           "--grad-accumulation in place of a large --batch-size"},
+         {"backward pass",
+          "a smaller chunk_size or model (hidden_dim), or AMP; to save memory, gradient accumulation in "
+          "place of a large batch_size, or gradient checkpointing, which takes more time"}},
     [WEIR_ADVICE_CACHE] = FOR_LOADER("decode cache"),
     [WEIR_ADVICE_HALF_SIZE] = FOR_LOADER("half-size frames", "fewer pixels to decode"),
     [WEIR_ADVICE_MORE_CORES] = FOR_LOADER("more cores"),

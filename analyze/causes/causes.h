@@ -72,7 +72,11 @@ enum weir_advice_kind {
     WEIR_ADVICE_MORE_BATCHES, /* prefetched */
     WEIR_ADVICE_FREE_CORES,   /* stop other processes */
     WEIR_ADVICE_QUOTA,
-    WEIR_ADVICE_TRACE, /* the step */
+    WEIR_ADVICE_TRACE,         /* the step */
+    WEIR_ADVICE_LONG_DECODING, /* these four: stages that take much of a loop's time */
+    WEIR_ADVICE_LONG_LOADING,
+    WEIR_ADVICE_LONG_FORWARD,
+    WEIR_ADVICE_LONG_BACKWARD,
     /* ---- to Weir's loader */
     WEIR_ADVICE_CACHE,
     WEIR_ADVICE_HALF_SIZE,

@@ -1,4 +1,5 @@
 /* Combines the tables of a plain log: parts of a sample's time, parts of the loop's time, and the data wait. */
+#include "analyze/causes/thresholds.h"
 #include "analyze/logs/log_plain.h"
 #include "analyze/verdict/stage_advice.h"
 #include "base/field_rows.h"
@@ -171,8 +172,8 @@ static void fill_times(struct summary *summary, const struct weir_plain_log *log
     summary->steps_s = sum(loop) - wait_s;
     summary->load_s = summary->sample.whole_s + summary->collate_s;
     *times = (struct weir_stage_times){.bound = summary->found.bound,
-                                       .step = of_weir && !log->of_script ? WEIR_OWNER_WEIR : WEIR_OWNER_SCRIPT,
-                                       .loader = of_weir ? WEIR_OWNER_WEIR : WEIR_OWNER_SCRIPT,
+                                       .step = of_weir && !log->of_script ? WEIR_SUBJECT_LOADER : WEIR_SUBJECT_JOB,
+                                       .loader = of_weir ? WEIR_SUBJECT_LOADER : WEIR_SUBJECT_JOB,
                                        .sample_s = summary->sample.whole_s,
                                        .decode_s = summary->decode < 0 ? -1 : summary->decode * summary->sample.whole_s,
                                        .forward_s = trains ? total_of(loop, "20_train_forward_pass") : 0,
@@ -387,7 +388,7 @@ static void print_rest(FILE *out, const void *user)
     const struct summary *summary = user;
     print_workers(out, summary);
     weir_stage_advice_print(out, &summary->times);
-    if (summary->times.step == WEIR_OWNER_SCRIPT && summary->times.whole_s > 0)
+    if (summary->times.step == WEIR_SUBJECT_JOB && summary->times.whole_s > 0)
         fputs("  if its timers do not call torch.cuda.synchronize(), a GPU's work is in the stage that waits for it\n",
               out);
     if (is_short(summary))

@@ -239,7 +239,7 @@ int weir_page_verdict(struct weir_page_out *page)
     else if (run->watch)
         weir_watch_verdict_lines(lines, &s->watch, run->watch);
     else
-        weir_verdict_lines(lines, &s->of, run->report);
+        weir_verdict_lines(lines, &s->of);
     int rc = fclose(lines) == 0 ? 0 : -ENOMEM;
     if (rc == 0) {
         fprintf(page->out, "<section>\n<h2 class=\"unseen\">%s</h2>\n", weir_word(WEIR_WORD_VERDICT, page->lang));

@@ -239,7 +239,7 @@ void whatif_judge(struct whatif *w)
     if (!out)
         return;
     weir_verdict_make(&verdict, report, &facts);
-    weir_verdict_lines(out, &verdict, report);
+    weir_verdict_lines(out, &verdict);
     fclose(out);
     snprintf(w->found->verdict, sizeof w->found->verdict, "%s", text ? text : "");
     w->found->step_is_limit = verdict.found.bound == WEIR_BOUND_NO;

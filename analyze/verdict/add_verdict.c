@@ -23,14 +23,15 @@ static void begin(void *user, struct weir_loader_report *report)
 static void print(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
 {
     const struct weir_added_verdict *added = user;
-    (void)lang;
-    weir_verdict_print(out, &added->verdict_, report);
+    (void)report, (void)lang;
+    weir_verdict_print(out, &added->verdict_);
 }
 
 static void json(void *user, struct weir_json *to, const struct weir_loader_report *report)
 {
     const struct weir_added_verdict *added = user;
-    weir_verdict_json(to, &added->verdict_, report);
+    (void)report;
+    weir_verdict_json(to, &added->verdict_);
 }
 
 void weir_add_verdict(struct weir_added_verdict *added, struct weir_loader *loader)
@@ -53,14 +54,14 @@ void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report)
 {
     struct weir_verdict verdict;
     weir_verdict_make(&verdict, report, NULL);
-    weir_verdict_print(out, &verdict, report);
+    weir_verdict_print(out, &verdict);
 }
 
 void weir_verdict_of_log_json(struct weir_json *to, const struct weir_loader_report *report)
 {
     struct weir_verdict verdict;
     weir_verdict_make(&verdict, report, NULL);
-    weir_verdict_json(to, &verdict, report);
+    weir_verdict_json(to, &verdict);
 }
 
 void weir_verdict_judge_validation(struct weir_report_steps *steps)

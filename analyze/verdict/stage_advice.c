@@ -1,4 +1,5 @@
 #include "analyze/verdict/stage_advice.h"
+#include "analyze/causes/thresholds.h"
 #include "base/numbers.h"
 
 #include <math.h>
@@ -53,42 +54,15 @@ static bool is_reading_advised(const struct weir_stage_times *times)
 
 enum group { DECODE, READ, FORWARD, BACKWARD, GROUPS };
 
-/* helps: what helps, in the words of the stage's owner. */
-static const struct stage_advice {
-    const char *name, *cause, *stages, *helps[WEIR_STAGE_OWNERS];
+static const struct stage {
+    const char *name, *stages; /* stages: NULL = those that the times name */
+    enum weir_advice_kind advice;
     bool (*applies)(const struct weir_stage_times *times);
 } table[GROUPS] = {
-    [DECODE] = {"decode",
-                "image decoding",
-                "03b_image_decode",
-                {"a cache of decoded images, fewer cameras, smaller images, or uncompressed ones (weir convert --codec "
-                 "raw)",
-                 "--decode-cache, fewer --cameras, or a copy with smaller or uncompressed frames (weir convert "
-                 "--image-size, --codec raw)"},
-                is_decoding_advised},
-    [READ] = {"read",
-              "loading data",
-              NULL,
-              {"more workers (num_workers) if memory allows, an SSD, or another format (weir convert --to lmdb, or "
-               "tfrecord)",
-               "--num-workers, an SSD, --io uring, or another format (weir convert --to packed, or lmdb)"},
-              is_reading_advised},
-    [FORWARD] = {"forward",
-                 "forward pass",
-                 "20_train_forward_pass",
-                 {"a smaller model (hidden_dim, dim_feedforward), mixed precision (AMP), a larger batch_size if memory "
-                  "allows, or a lighter backbone such as MobileNet",
-                  "a smaller model (--hidden-dim, --dim-feedforward), smaller or fewer images (--image-size, "
-                  "--cameras), a larger --batch-size, or a GPU (--device cuda, --amp)"},
-                 is_forward_long},
-    [BACKWARD] = {"backward",
-                  "backward pass",
-                  "21_backward",
-                  {"a smaller chunk_size or model (hidden_dim), or AMP; to save memory, gradient accumulation in place "
-                   "of a large batch_size, or gradient checkpointing, which takes more time",
-                   "a smaller --chunk-size or --hidden-dim, smaller images (--image-size), or --grad-accumulation in "
-                   "place of a large --batch-size"},
-                  is_backward_long},
+    [DECODE] = {"decode", "03b_image_decode", WEIR_ADVICE_LONG_DECODING, is_decoding_advised},
+    [READ] = {"read", NULL, WEIR_ADVICE_LONG_LOADING, is_reading_advised},
+    [FORWARD] = {"forward", "20_train_forward_pass", WEIR_ADVICE_LONG_FORWARD, is_forward_long},
+    [BACKWARD] = {"backward", "21_backward", WEIR_ADVICE_LONG_BACKWARD, is_backward_long},
 };
 
 /* ---- output ---- */
@@ -102,9 +76,9 @@ static double seconds_of(const struct weir_stage_times *times, enum group group)
     return seconds[group];
 }
 
-static enum weir_stage_owner owner_of(const struct weir_stage_times *times, enum group group)
+static const struct weir_advice_words *words_of(const struct weir_stage_times *times, enum group group)
 {
-    return group == DECODE || group == READ ? times->loader : times->step;
+    return weir_advice_words(group == DECODE || group == READ ? times->loader : times->step, table[group].advice);
 }
 
 /* A rule of thumb that users of imitate_episodes know, in its usual wording. */
@@ -120,7 +94,7 @@ static void print_rule(FILE *out, const struct weir_stage_times *times)
         fprintf(out, "more than 40 %%, but loading is at most %.0f %% of %s: improve other parts first\n",
                 percent(times->data_s, times->whole_s), times->whole);
     else
-        fprintf(out, "more than 40 %%: %s\n", table[DECODE].helps[times->loader]);
+        fprintf(out, "more than 40 %%: %s\n", words_of(times, DECODE)->what);
 }
 
 /* Lists the groups that get advice, the largest first after decoding, which has a whole of its own. Returns their
@@ -150,13 +124,13 @@ void weir_stage_advice_print(FILE *out, const struct weir_stage_times *times)
         print_rule(out, times);
     for (int i = 0; i < n; i++) {
         enum group group = chosen[i];
-        const struct stage_advice *row = &table[group];
+        const struct stage *row = &table[group];
+        const struct weir_advice_words *words = words_of(times, group);
         double part_s = seconds_of(times, group);
         if (group != DECODE)
-            fprintf(out, "  %-22s  %s%.0f %% of %s (%s, %.2fs): %s\n", row->cause,
+            fprintf(out, "  %-22s  %s%.0f %% of %s (%s, %.2fs): %s\n", words->name,
                     group == READ && times->data_at_most ? "at most " : "", percent(part_s, times->whole_s),
-                    times->whole, group == READ ? times->data : row->stages, part_s,
-                    row->helps[owner_of(times, group)]);
+                    times->whole, group == READ ? times->data : row->stages, part_s, words->what);
     }
 }
 
@@ -167,57 +141,25 @@ void weir_stage_advice_json(struct weir_json *json, const struct weir_stage_time
     weir_json_array(json, "stage_advice");
     for (int i = 0; i < n; i++) {
         enum group group = chosen[i];
-        const struct stage_advice *row = &table[group];
+        const struct stage *row = &table[group];
+        const struct weir_advice_words *words = words_of(times, group);
         weir_json_object(json, NULL);
         weir_json_text(json, "name", row->name);
-        weir_json_text(json, "cause", row->cause);
+        weir_json_text(json, "cause", words->name);
         weir_json_text(json, "stages", group == READ ? times->data : row->stages);
         weir_json_double(json, "share",
                          seconds_of(times, group) / (group == DECODE ? times->sample_s : times->whole_s));
         weir_json_text(json, "of", group == DECODE ? "a sample's time" : times->whole);
-        weir_json_text(json, "advice", row->helps[owner_of(times, group)]);
+        weir_json_text(json, "advice", words->what);
         weir_json_end(json, '}');
     }
     weir_json_end(json, ']');
 }
 
-const char *weir_stage_advice_of(const char *stage, enum weir_stage_owner owner)
+const char *weir_stage_advice_of(const char *stage, enum weir_subject owner)
 {
     for (int i = 0; i < GROUPS; i++)
         if (table[i].stages && strcmp(table[i].stages, stage) == 0)
-            return table[i].helps[owner];
+            return weir_advice_words(owner, table[i].advice)->what;
     return NULL;
-}
-
-/* ---- Weir's own reports ---- */
-
-/* Returns whether the training step is one that advice can change, and is known well enough. */
-static bool is_step_judged(const struct weir_verdict *verdict, const struct weir_report_steps *steps)
-{
-    bool real = !steps->no_step && steps->step_ms <= 0 && !steps->validation;
-    return real && verdict->shares.known && verdict->found.bound != WEIR_BOUND_UNKNOWN;
-}
-
-void weir_stage_times_of(struct weir_stage_times *times, const struct weir_verdict *verdict,
-                         const struct weir_loader_report *report)
-{
-    const struct weir_step_shares *shares = &verdict->shares;
-    double train_s = report->steps.train_s;
-    *times = (struct weir_stage_times){.bound = verdict->found.bound,
-                                       .step = report->steps.own_step ? WEIR_OWNER_WEIR : WEIR_OWNER_SCRIPT,
-                                       .loader = WEIR_OWNER_WEIR,
-                                       .decode_s = -1};
-    if (verdict->decode_rule && weir_diagnosis_has(&verdict->found, WEIR_CAUSE_DECODE)) {
-        times->sample_s = 1;
-        times->decode_s = verdict->demands.decode_share;
-    }
-    if (!is_step_judged(verdict, &report->steps))
-        return;
-    times->whole_s = train_s;
-    times->whole = "the training time";
-    times->data = "08_wait_for_data";
-    times->data_s = shares->wait * train_s;
-    times->forward_s = shares->forward * train_s;
-    times->backward_s = shares->backward * train_s;
-    times->other_s = fmax(fmax(shares->optimiser, shares->release), shares->unattributed) * train_s;
 }

@@ -1,12 +1,9 @@
-/* stage_advice.h: what helps if a stage takes much of a training loop's time: one table for the verdicts of Weir's own
- * reports and of plain logs. Depends only on measured times. */
+/* stage_advice.h: what helps if a stage takes much of a training loop's time, for the verdicts of Weir's own reports
+ * and of plain logs. Depends only on measured times. */
 #ifndef WEIR_ANALYZE_VERDICT_STAGE_ADVICE_H
 #define WEIR_ANALYZE_VERDICT_STAGE_ADVICE_H
 
-#include "analyze/verdict/verdict.h"
-
-/* Whose options the advice names. */
-enum weir_stage_owner { WEIR_OWNER_SCRIPT, WEIR_OWNER_WEIR, WEIR_STAGE_OWNERS };
+#include "analyze/causes/diagnosis.h"
 
 /* Seconds in which each stage counts once; 0 = not timed. */
 struct weir_stage_times {
@@ -19,7 +16,7 @@ struct weir_stage_times {
     double other_s;            /* largest other part */
     double sample_s, decode_s; /* loading in all workers together, and its part spent decoding; -1 = not timed */
     enum weir_data_bound bound;
-    enum weir_stage_owner step, loader;
+    enum weir_subject step, loader; /* whose options the advice names */
 };
 
 /* Print one line for each stage that takes much of the time, with what helps, the largest first, and write them as the
@@ -28,11 +25,6 @@ void weir_stage_advice_print(FILE *out, const struct weir_stage_times *times);
 void weir_stage_advice_json(struct weir_json *json, const struct weir_stage_times *times);
 
 /* Returns what helps with a stage that the table names alone, such as "21_backward", or NULL. */
-const char *weir_stage_advice_of(const char *stage, enum weir_stage_owner owner);
-
-/* Fills in the times of a report's training steps. Without a real training step, or if the verdict cannot tell, there
- * is no advice for the step. Loading has only the rule: for the rest, verdicts have advice with predictions. */
-void weir_stage_times_of(struct weir_stage_times *times, const struct weir_verdict *verdict,
-                         const struct weir_loader_report *report);
+const char *weir_stage_advice_of(const char *stage, enum weir_subject owner);
 
 #endif

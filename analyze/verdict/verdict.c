@@ -144,6 +144,39 @@ static const char *part_of(const struct weir_loader_report *report)
                                                       : "run";
 }
 
+/* Returns whether the training step is one that advice can change, and is known well enough. */
+static bool is_step_judged(const struct weir_verdict *verdict, const struct weir_report_steps *steps)
+{
+    bool real = !steps->no_step && steps->step_ms <= 0 && !steps->validation;
+    return real && verdict->shares.known && verdict->found.bound != WEIR_BOUND_UNKNOWN;
+}
+
+/* Fills in the times of the training steps. Without a real training step, or if the verdict cannot tell, there is no
+ * advice for the step. Loading has only the rule: for the rest, verdicts have advice with predictions. */
+static void fill_stages(struct weir_stage_times *times, const struct weir_verdict *verdict,
+                        const struct weir_loader_report *report)
+{
+    const struct weir_step_shares *shares = &verdict->shares;
+    double train_s = report->steps.train_s;
+    *times = (struct weir_stage_times){.bound = verdict->found.bound,
+                                       .step = report->steps.own_step ? WEIR_SUBJECT_LOADER : WEIR_SUBJECT_JOB,
+                                       .loader = WEIR_SUBJECT_LOADER,
+                                       .decode_s = -1};
+    if (verdict->decode_rule && weir_diagnosis_has(&verdict->found, WEIR_CAUSE_DECODE)) {
+        times->sample_s = 1;
+        times->decode_s = verdict->demands.decode_share;
+    }
+    if (!is_step_judged(verdict, &report->steps))
+        return;
+    times->whole_s = train_s;
+    times->whole = "the training time";
+    times->data = "08_wait_for_data";
+    times->data_s = shares->wait * train_s;
+    times->forward_s = shares->forward * train_s;
+    times->backward_s = shares->backward * train_s;
+    times->other_s = fmax(fmax(shares->optimiser, shares->release), shares->unattributed) * train_s;
+}
+
 void weir_verdict_make(struct weir_verdict *verdict, const struct weir_loader_report *report,
                        const struct weir_verdict_facts *facts)
 {
@@ -167,4 +200,5 @@ void weir_verdict_make(struct weir_verdict *verdict, const struct weir_loader_re
             find_causes(&c);
     }
     weir_verdict_advise(&c);
+    fill_stages(&verdict->stages, verdict, report);
 }

@@ -14,6 +14,7 @@
 #include "analyze/causes/thresholds.h"
 #include "analyze/prediction/demands.h"
 #include "analyze/prediction/model.h"
+#include "analyze/verdict/stage_advice.h"
 #include "weir/base.h"
 #include "weir/report.h"
 
@@ -40,6 +41,7 @@ struct weir_verdict {
     /* Causes in order of decreasing gain: the first one limits the run most. wait: without the run's first batch. */
     struct weir_diagnosis found;
     struct weir_step_shares shares;
+    struct weir_stage_times stages;
     bool decode_rule; /* decoding takes more than 40 % of a sample's time */
     struct weir_verdict_facts facts;
     struct weir_demands demands;
@@ -55,13 +57,12 @@ void weir_verdict_judge_validation(struct weir_report_steps *steps);
 
 /* Prints the main cause, further causes, advice, the limits, and the shares of the step, wrapped at the width of the
  * output. They are in English even if the table is in another language. */
-void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report);
+void weir_verdict_print(FILE *out, const struct weir_verdict *verdict);
 /* Writes the same text with one line per cause, advice and so on, however long, and without colour. */
-void weir_verdict_lines(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report);
+void weir_verdict_lines(FILE *out, const struct weir_verdict *verdict);
 
 /* Adds the member "verdict" (see docs/internals/log-format.md) to the open JSON object. */
-void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict,
-                       const struct weir_loader_report *report);
+void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict);
 
 /* Formats a size for --decode-cache, rounded up: "221M", or "11G" from 10 GiB on; in a sentence "221 MiB", "11 GiB". */
 void weir_cache_bytes_text(char text[24], double bytes, bool flag);

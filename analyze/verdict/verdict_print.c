@@ -1,5 +1,4 @@
 /* Prints what follows the causes and the advice: stages, limits, and the shares of the step; and writes JSON. */
-#include "analyze/verdict/stage_advice.h"
 #include "analyze/verdict/verdict_priv.h"
 #include "base/field_rows.h"
 #include "base/numbers.h"
@@ -57,30 +56,23 @@ static void print_shares(FILE *out, const struct weir_step_shares *shares)
                                                                      : "");
 }
 
-struct printed {
-    const struct weir_verdict *verdict;
-    const struct weir_loader_report *report;
-};
-
 static void print_more(FILE *out, const void *user)
 {
-    const struct printed *printed = user;
-    struct weir_stage_times times;
-    weir_stage_times_of(&times, printed->verdict, printed->report);
-    weir_stage_advice_print(out, &times);
-    print_bound(out, printed->verdict);
-    if (are_shares_worth_printing(printed->verdict))
-        print_shares(out, &printed->verdict->shares);
+    const struct weir_verdict *verdict = user;
+    weir_stage_advice_print(out, &verdict->stages);
+    print_bound(out, verdict);
+    if (are_shares_worth_printing(verdict))
+        print_shares(out, &verdict->shares);
 }
 
-void weir_verdict_lines(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report)
+void weir_verdict_lines(FILE *out, const struct weir_verdict *verdict)
 {
-    weir_diagnosis_lines(out, &verdict->found, print_more, &(struct printed){verdict, report});
+    weir_diagnosis_lines(out, &verdict->found, print_more, verdict);
 }
 
-void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report)
+void weir_verdict_print(FILE *out, const struct weir_verdict *verdict)
 {
-    weir_diagnosis_print(out, &verdict->found, print_more, &(struct printed){verdict, report});
+    weir_diagnosis_print(out, &verdict->found, print_more, verdict);
 }
 
 /* ---- JSON ---- */
@@ -142,14 +134,11 @@ static const struct weir_field verdict_rows[] = {
 static WEIR_FIELDS(verdict_fields, verdict_rows);
 #undef S
 
-void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict,
-                       const struct weir_loader_report *report)
+void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict)
 {
-    struct weir_stage_times stages;
-    weir_stage_times_of(&stages, verdict, report);
     weir_json_object(json, "verdict");
     weir_diagnosis_json(json, &verdict->found);
-    weir_stage_advice_json(json, &stages);
+    weir_stage_advice_json(json, &verdict->stages);
     weir_fields_json(json, &verdict_fields, verdict);
     weir_json_end(json, '}');
 }

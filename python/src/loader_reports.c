@@ -110,14 +110,14 @@ struct wanted {
 };
 
 /* Prints the verdict, with the program's options replaced by keyword arguments. */
-static void write_verdict(const struct wanted *wanted, FILE *out, const struct weir_loader_report *report)
+static void write_verdict(const struct wanted *wanted, FILE *out)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *memory = open_memstream(&text, &bytes);
     if (!memory)
         return;
-    weir_verdict_lines(memory, &wanted->made, report);
+    weir_verdict_lines(memory, &wanted->made);
     char *named = fclose(memory) == 0 ? malloc(2 * bytes + 1) : NULL;
     if (named) {
         weir_name_keywords(named, 2 * bytes + 1, text);
@@ -139,12 +139,12 @@ static void judge(void *user, struct weir_loader_report *report)
     if (wanted->publish)
         weir_loader_publish(wanted->self, report);
     if (wanted->verdict)
-        write_verdict(wanted, wanted->verdict, report);
+        write_verdict(wanted, wanted->verdict);
 }
 
 static void print_verdict(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
 {
-    write_verdict(user, out, report);
+    write_verdict(user, out);
 }
 
 static int print_report(void *user, FILE *out)

@@ -421,7 +421,7 @@ static PyObject *py_loop(PyObject *module, PyObject *args)
 static PyObject *py_stage_advice(PyObject *self, PyObject *stage)
 {
     const char *name = PyUnicode_AsUTF8AndSize(stage, NULL);
-    return name ? Py_BuildValue("z", weir_stage_advice_of(name, WEIR_OWNER_SCRIPT)) : NULL;
+    return name ? Py_BuildValue("z", weir_stage_advice_of(name, WEIR_SUBJECT_JOB)) : NULL;
 }
 
 int weir_totals_begin(PyObject *module)

@@ -183,7 +183,7 @@ Test(verdict, gains_end_at_the_step_and_text_is_clean)
         size_t size = 0;
         FILE *out = open_memstream(&text, &size);
         weir_verdict_make(&verdict, &made->report, &made->facts);
-        weir_verdict_lines(out, &verdict, &made->report);
+        weir_verdict_lines(out, &verdict);
         fclose(out);
         check_gains(&verdict);
         cr_expect_eq(strncmp(text, "verdict: ", 9), 0, "%s", text);
