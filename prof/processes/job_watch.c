@@ -150,30 +150,24 @@ static uint64_t storage_bytes_of(const struct process_watch *process, uint64_t *
     return weir_task_storage_bytes(task->root, task->pid, process->own_reads ? task->tid : 0, asked);
 }
 
-static void begin(struct process_watch *process, const char *root, pid_t pid, uint64_t begun_ns)
-{
-    memset(process, 0, sizeof *process);
-    weir_task_watch_begin(&process->task, root, pid, pid);
-    weir_task_watch_keep_open(&process->task);
-    process->begun_ns = begun_ns;
-    process->counts_ready = true;
-    process->cpu_ns = cpu_ns_of(process);
-    process->storage_bytes = storage_bytes_of(process, &process->asked_bytes);
-    process->pss_bytes = process->n_files = -1;
-}
-
-static void begin_thread(struct process_watch *process, const char *root, pid_t pid, pid_t tid, uint64_t begun_ns)
+/* tid: of a worker that is a thread; 0 = a process. */
+static void begin(struct process_watch *process, const char *root, pid_t pid, pid_t tid, uint64_t begun_ns)
 {
     struct weir_task_stat stat = {.name = "thread"};
     memset(process, 0, sizeof *process);
-    weir_task_watch_begin(&process->task, root, pid, tid);
+    weir_task_watch_begin(&process->task, root, pid, tid ? tid : pid);
     weir_task_watch_keep_open(&process->task);
-    process->task.lock_is_queue = process->own_reads = true;
-    weir_task_stat_read(&stat, root, pid, tid);
-    memcpy(process->thread, stat.name, sizeof process->thread);
     process->begun_ns = begun_ns;
+    if (tid) {
+        process->task.lock_is_queue = process->own_reads = true;
+        weir_task_stat_read(&stat, root, pid, tid);
+        memcpy(process->thread, stat.name, sizeof process->thread);
+        process->slow_due_ns = UINT64_MAX;
+    } else {
+        process->counts_ready = true;
+        process->cpu_ns = cpu_ns_of(process);
+    }
     process->storage_bytes = storage_bytes_of(process, &process->asked_bytes);
-    process->slow_due_ns = UINT64_MAX;
     process->pss_bytes = process->n_files = -1;
 }
 
@@ -297,11 +291,8 @@ static void set_pin(struct weir_job_watch *watch, pid_t tid)
 
 static void begin_worker(struct weir_job_watch *watch, pid_t id, uint64_t begun_ns)
 {
-    struct process_watch *worker = &watch->workers[watch->n_workers++];
-    if (watch->weir)
-        begin_thread(worker, watch->root, watch->pid, id, begun_ns);
-    else
-        begin(worker, watch->root, id, begun_ns);
+    begin(&watch->workers[watch->n_workers++], watch->root, watch->weir ? watch->pid : id, watch->weir ? id : 0,
+          begun_ns);
 }
 
 /* The loop waits for Weir's loader on a lock; in a process with torch also for other things. */
@@ -320,7 +311,7 @@ int weir_job_watch_open(struct weir_job_watch **out, const struct weir_job *job,
         return weir_err_set(err, -ENOMEM, "out of memory for watching process %d", (int)job->pid);
     watch->root = root;
     watch->pid = job->pid;
-    begin(&watch->main, root, job->pid, 0);
+    begin(&watch->main, root, job->pid, 0, 0);
     set_kind(watch, job);
     set_pin(watch, job->pin_thread);
     while (watch->n_workers < job->n_workers)
