@@ -1,5 +1,6 @@
 #include "base/document.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,25 @@ static void json_end(struct weir_document *document, char bracket)
     weir_json_end(document->json, bracket);
 }
 
+static void json_fact(struct weir_document *document, const char *key, struct weir_value value)
+{
+    if (value.type == WEIR_FIELD_STRING)
+        weir_json_text(document->json, key, value.text);
+    else if (value.type == WEIR_FIELD_DOUBLE)
+        weir_json_double(document->json, key, value.number);
+    else if (value.type == WEIR_FIELD_BOOL)
+        weir_json_bool(document->json, key, value.integer);
+    else if (value.type == WEIR_FIELD_COUNT)
+        weir_json_uint(document->json, key, (uint64_t)value.integer);
+    else
+        weir_json_int(document->json, key, value.integer);
+}
+
+static void json_strings(struct weir_document *document, const char *key, char *const *strings, int n)
+{
+    weir_strings_json(document->json, key, strings, n);
+}
+
 static void json_object(struct weir_document *document, const char *key, const struct weir_fields *fields,
                         const void *object)
 {
@@ -90,8 +110,8 @@ static void json_table(struct weir_document *document, const char *key, const st
         weir_fields_array(document->json, key, fields, elements, n, size);
 }
 
-const struct weir_document_writer weir_json_writer = {json_open, json_close,  json_text,    json_begin,
-                                                      json_end,  json_object, json_members, json_table};
+const struct weir_document_writer weir_json_writer = {json_open, json_close,   json_text,   json_begin,   json_end,
+                                                      json_fact, json_strings, json_object, json_members, json_table};
 
 /* ---- documents ---- */
 
@@ -142,6 +162,50 @@ void weir_document_end(struct weir_document *document, char bracket)
     flush(document);
     if (document->writer->end)
         document->writer->end(document, bracket);
+}
+
+void weir_document_value(struct weir_document *document, const char *key, struct weir_value value)
+{
+    flush(document);
+    if (document->writer->fact)
+        document->writer->fact(document, key, value);
+}
+
+void weir_document_strings(struct weir_document *document, const char *key, char *const *strings, int n)
+{
+    flush(document);
+    if (document->writer->strings)
+        document->writer->strings(document, key, strings, n);
+}
+
+struct weir_value weir_value_text(const char *text)
+{
+    return (struct weir_value){.type = WEIR_FIELD_STRING, .text = text};
+}
+
+struct weir_value weir_value_number(double number)
+{
+    return (struct weir_value){.type = WEIR_FIELD_DOUBLE, .number = number};
+}
+
+struct weir_value weir_value_known(double number)
+{
+    return weir_value_number(number < 0 ? NAN : number);
+}
+
+struct weir_value weir_value_bool(bool is_true)
+{
+    return (struct weir_value){.type = WEIR_FIELD_BOOL, .integer = is_true};
+}
+
+struct weir_value weir_value_integer(int64_t integer)
+{
+    return (struct weir_value){.type = WEIR_FIELD_INDEX, .integer = integer};
+}
+
+struct weir_value weir_value_count(uint64_t count)
+{
+    return (struct weir_value){.type = WEIR_FIELD_COUNT, .integer = (int64_t)count};
 }
 
 void weir_document_object(struct weir_document *document, const char *key, const struct weir_fields *fields,

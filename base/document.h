@@ -7,7 +7,8 @@
  *     weir_document_close(&document);
  *
  * Every part has the key of its JSON member; a part without a key is only for people. Parts that only programs need
- * (objects, and tables whose fields have no columns) are not in the output for people. A new output is a new writer. */
+ * (facts, objects, and tables whose fields have no columns) are not in the output for people. A new output is a new
+ * writer. */
 #ifndef WEIR_BASE_DOCUMENT_H
 #define WEIR_BASE_DOCUMENT_H
 
@@ -16,6 +17,14 @@
 
 struct weir_document;
 
+/* A value of one of these types. */
+struct weir_value {
+    enum weir_field_type type; /* STRING, DOUBLE, INDEX (integers), COUNT or BOOL */
+    const char *text;          /* NULL = none */
+    double number;
+    int64_t integer;
+};
+
 /* How an output shows the parts. NULL: the output does not have them. */
 struct weir_document_writer {
     void (*open)(struct weir_document *document);
@@ -23,6 +32,8 @@ struct weir_document_writer {
     void (*text)(struct weir_document *document, const char *key, struct weir_wrap *text); /* closes text */
     void (*begin)(struct weir_document *document, const char *key, char bracket);
     void (*end)(struct weir_document *document, char bracket);
+    void (*fact)(struct weir_document *document, const char *key, struct weir_value value);
+    void (*strings)(struct weir_document *document, const char *key, char *const *strings, int n);
     void (*object)(struct weir_document *document, const char *key, const struct weir_fields *fields,
                    const void *object);
     void (*members)(struct weir_document *document, const struct weir_fields *fields, const void *object);
@@ -56,6 +67,26 @@ FILE *weir_document_stream(struct weir_document *document);
 /* Begin and end an object ('{', '}') or an array ('[', ']'). */
 void weir_document_begin(struct weir_document *document, const char *key, char bracket);
 void weir_document_end(struct weir_document *document, char bracket);
+/* Facts that people find in a text, or do not need. value: a string, an integer, a double or a bool. known: a negative
+ * number is unknown. strings: at most n, which end before a NULL. */
+#define weir_document_fact(document, key, value)                                                                       \
+    weir_document_value(document, key,                                                                                 \
+                        _Generic((value),                                                                              \
+                            char *: weir_value_text,                                                                   \
+                            const char *: weir_value_text,                                                             \
+                            double: weir_value_number,                                                                 \
+                            bool: weir_value_bool,                                                                     \
+                            uint64_t: weir_value_count,                                                                \
+                            default: weir_value_integer)(value))
+#define weir_document_known(document, key, value) weir_document_value(document, key, weir_value_known(value))
+void weir_document_value(struct weir_document *document, const char *key, struct weir_value value);
+void weir_document_strings(struct weir_document *document, const char *key, char *const *strings, int n);
+struct weir_value weir_value_text(const char *text);
+struct weir_value weir_value_number(double number);
+struct weir_value weir_value_known(double number);
+struct weir_value weir_value_bool(bool is_true);
+struct weir_value weir_value_integer(int64_t integer);
+struct weir_value weir_value_count(uint64_t count);
 /* A struct, as an object (NULL is null; in an array the key is NULL), or as members of the current object. */
 void weir_document_object(struct weir_document *document, const char *key, const struct weir_fields *fields,
                           const void *object);

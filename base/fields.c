@@ -193,6 +193,28 @@ void weir_fields_array(struct weir_json *json, const char *key, const struct wei
     weir_json_end(json, ']');
 }
 
+static void write_csv(FILE *out, const struct weir_field *field, const void *object)
+{
+    const char *text = weir_field_text(field, object);
+    double value;
+    if (!weir_field_number(field, object, &value))
+        weir_text_csv(out, text ? text : "");
+    else if (value >= 0 && !(field->flags & WEIR_FIELD_POSITIVE && value <= 0))
+        fprintf(out, "%.9g", value);
+}
+
+void weir_fields_csv(FILE *out, const struct weir_fields *fields, const void *elements, int n, size_t size)
+{
+    for (int i = 0; i < fields->n; i++)
+        fprintf(out, "%s%s", i ? "," : "", fields->fields[i].key);
+    for (int row = 0; row < n; row++)
+        for (int i = 0; i < fields->n; i++) {
+            putc(i ? ',' : '\n', out);
+            write_csv(out, &fields->fields[i], (const char *)elements + (size_t)row * size);
+        }
+    putc('\n', out);
+}
+
 void weir_strings_json(struct weir_json *json, const char *key, char *const *strings, int n)
 {
     weir_json_array(json, key);

@@ -107,6 +107,9 @@ void weir_fields_json(struct weir_json *json, const struct weir_fields *fields, 
 void weir_fields_object(struct weir_json *json, const char *key, const struct weir_fields *fields, const void *object);
 void weir_fields_array(struct weir_json *json, const char *key, const struct weir_fields *fields, const void *elements,
                        int n, size_t size);
+/* Writes the members of n structs of this size as lines of CSV, after a line with their keys. Unknown numbers are
+ * empty. */
+void weir_fields_csv(FILE *out, const struct weir_fields *fields, const void *elements, int n, size_t size);
 /* Writes an array of at most n strings, which ends before a NULL. */
 void weir_strings_json(struct weir_json *json, const char *key, char *const *strings, int n);
 

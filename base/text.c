@@ -168,7 +168,7 @@ void weir_text_csv(FILE *out, const char *text)
             fputc('"', out);
         fputc(*text, out);
     }
-    fputs("\",", out);
+    fputc('"', out);
 }
 
 void weir_shell_word(FILE *out, const char *word)

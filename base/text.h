@@ -39,7 +39,7 @@ struct weir_time_text {
 };
 struct weir_time_text weir_time(double seconds);
 
-/* Writes the string as a quoted cell of a CSV table, followed by a comma. */
+/* Writes the string as a quoted cell of a CSV table. */
 void weir_text_csv(FILE *out, const char *text);
 
 /* Prints a word so that a shell reads it unchanged: without quotes if possible, in '...', or in $'...' (bash, zsh) if

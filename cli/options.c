@@ -455,6 +455,13 @@ void weir_options_object(struct weir_json *json, const char *key, const char *da
     weir_json_end(json, '}');
 }
 
+void weir_options_document(struct weir_document *document, const char *key, const char *data,
+                           const struct weir_command *command, const void *values)
+{
+    if (document->json)
+        weir_options_object(document->json, key, data, command, values);
+}
+
 void weir_options_json(const struct weir_command *command, const void *values, struct weir_json *json)
 {
     for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);)

@@ -2,6 +2,7 @@
 #ifndef WEIR_CLI_OPTIONS_H
 #define WEIR_CLI_OPTIONS_H
 
+#include "base/document.h"
 #include "pipeline/loader_options.h"
 #include "weir/base.h"
 
@@ -123,6 +124,9 @@ void weir_cli_json_close(struct weir_json *json);
 void weir_options_json(const struct weir_command *command, const void *values, struct weir_json *json);
 void weir_options_object(struct weir_json *json, const char *key, const char *data, const struct weir_command *command,
                          const void *values);
+/* The same in a document's JSON. */
+void weir_options_document(struct weir_document *document, const char *key, const char *data,
+                           const struct weir_command *command, const void *values);
 
 /* Calls put for each option of the sets that differs from its default, in table order. value is the value as it would
  * be typed, or NULL for a flag, and is valid only during the call. */

@@ -1,10 +1,14 @@
 #include "cli/bench/bench_print.h"
-#include "base/table.h"
-#include "base/terminal.h"
+#include "base/field_rows.h"
 #include "base/text.h"
 #include "cli/sysinfo.h"
+#include "pipeline/report/log_fields.h"
+#include "prof/report/report_fields.h"
+#include "weir/base.h"
 #include "weir/profiler.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -103,30 +107,297 @@ static void print_conversion(const struct bench_results *results, const struct w
     fprintf(out, " DIR --to %s --codec %s\n", spec.format, weir_copy_codec_option(&spec, setup->source.codec));
 }
 
-static double limit_fraction(const struct weir_grid *grid, const struct weir_candidate *candidate)
+/* ---- candidates ---- */
+
+/* Figures of a candidate. */
+struct row {
+    const struct bench_results *results;
+    const struct weir_candidate *candidate;
+    const char *format, *cache, *state, *error; /* error: NULL = none */
+    uint64_t size_bytes;
+    struct weir_candidate_settings settings;
+    char differing[128]; /* settings that differ between candidates */
+    bool is_reference, converged, tie;
+    struct weir_interval images, samples, cpu_s, bytes, wait_p99_s, peak_bytes, data_wait, cached, others_cores;
+    struct weir_interval ratio, limit;
+    double wait;                               /* median data wait; -1 = there is no training step */
+    const struct weir_trial *trials, *typical; /* borrowed; typical can be NULL */
+    int n_trials;
+    struct weir_log_used used; /* of the typical trial, like the following */
+    const struct weir_report_row *stages, *longest[STAGES_SHOWN];
+    int n_stages;
+    const char *bound_by, *reads; /* NULL = unknown */
+    double bound_part;
+};
+
+/* Inserts the stage into the list of the longest work stages. */
+static void insert_stage(const struct weir_report_row **longest, const struct weir_report_row *stage)
 {
-    struct weir_interval ratio;
-    if (candidate->limit_candidate < 0)
-        return -1;
-    weir_candidate_ratio(candidate, &grid->candidates[candidate->limit_candidate], 1, &ratio);
-    return ratio.n > 0 ? ratio.median : -1;
+    for (int k = 0; k < STAGES_SHOWN && stage && stage->kind == WEIR_KIND_WORK && stage->self_s > 0; k++)
+        if (!longest[k] || longest[k]->self_s < stage->self_s) {
+            const struct weir_report_row *shorter = longest[k];
+            longest[k] = stage;
+            stage = shorter;
+        }
 }
 
-/* Returns whether the fraction exceeds 1, which is impossible, by more than the usual uncertainty. */
-static bool is_noise(double limit)
+static void fill_typical(struct row *row)
 {
-    return limit > 1 + WEIR_CLOSE;
+    const struct weir_report_row *bound = weir_trial_bound(row->typical, &row->bound_part);
+    row->used = row->typical->used;
+    row->stages = row->typical->stages;
+    row->n_stages = row->typical->n_stages;
+    for (int i = 0; i < row->n_stages; i++)
+        insert_stage(row->longest, &row->stages[i]);
+    row->reads = weir_report_reads_name(row->typical->measured.reads);
+    row->bound_by = bound ? bound->name : NULL;
+    row->bound_part = bound ? row->bound_part : -1;
 }
 
-static bool has_noisy_limit(const struct weir_grid *grid)
+/* Unknown figures are -1. */
+static void find_interval(struct weir_interval *interval, const struct weir_candidate *candidate,
+                          weir_trial_figure *figure, const struct weir_candidate *other)
 {
-    for (int i = 0; i < grid->n; i++)
-        if (is_noise(limit_fraction(grid, &grid->candidates[i])))
-            return true;
-    return false;
+    *interval = (struct weir_interval){0};
+    if (figure)
+        weir_candidate_interval(candidate, figure, interval);
+    else if (other)
+        weir_candidate_ratio(candidate, other, 1, interval);
+    if (interval->n == 0)
+        *interval = (struct weir_interval){0, -1, -1, -1, -1, -1, 0, 0};
 }
 
-static void print_remarks(const struct bench_results *results, FILE *out)
+static void fill_row(struct row *row, const struct bench_results *results, const struct weir_candidate *candidate)
+{
+    const struct weir_grid *grid = results->grid;
+    const struct weir_grid_format *format = &grid->formats[candidate->format];
+    const struct weir_candidate *reference = bench_reference(grid, candidate->cold);
+    static const struct {
+        size_t offset;
+        weir_trial_figure *figure;
+    } figures[] = {{offsetof(struct row, images), weir_trial_images_per_s},
+                   {offsetof(struct row, samples), weir_trial_samples_per_s},
+                   {offsetof(struct row, cpu_s), weir_trial_cpu_s_per_1000_images},
+                   {offsetof(struct row, bytes), weir_trial_bytes_per_image},
+                   {offsetof(struct row, wait_p99_s), weir_trial_wait_p99_s},
+                   {offsetof(struct row, peak_bytes), weir_trial_peak_bytes},
+                   {offsetof(struct row, data_wait), weir_trial_data_wait},
+                   {offsetof(struct row, cached), weir_trial_cached},
+                   {offsetof(struct row, others_cores), weir_trial_others_cores}};
+    *row = (struct row){.results = results,
+                        .candidate = candidate,
+                        .format = format->name,
+                        .cache = candidate->limit  ? "memory"
+                                 : candidate->cold ? "cold"
+                                                   : "warm",
+                        .state = bench_state(candidate),
+                        .error = *candidate->why ? candidate->why : NULL,
+                        .size_bytes = format->bytes,
+                        .settings = candidate->settings,
+                        .is_reference = !reference || candidate == reference,
+                        .trials = candidate->trials,
+                        .n_trials = candidate->n_trials,
+                        .typical = weir_candidate_typical(candidate),
+                        .used = {.workers = -1, .prefetch = -1},
+                        .bound_part = -1};
+    weir_grid_settings(grid, candidate, row->differing, sizeof row->differing);
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        find_interval((void *)((char *)row + figures[i].offset), candidate, figures[i].figure, NULL);
+    find_interval(&row->ratio, candidate, NULL, reference);
+    find_interval(&row->limit, candidate, NULL,
+                  candidate->limit_candidate >= 0 ? &grid->candidates[candidate->limit_candidate] : NULL);
+    row->converged = weir_interval_converged(&row->images, WEIR_CLOSE);
+    row->wait = results->setup->options->step_ms > 0 ? row->data_wait.median : -1;
+    row->tie = weir_relation_is_tie(weir_relation_of(&row->ratio));
+    if (row->typical)
+        fill_typical(row);
+}
+
+/* Returns the rows of all candidates, which the caller frees; NULL without memory. */
+static struct row *rows_of(const struct bench_results *results)
+{
+    struct row *rows = calloc((size_t)results->grid->n + 1, sizeof *rows);
+    for (int i = 0; rows && i < results->grid->n; i++)
+        fill_row(&rows[i], results, &results->grid->candidates[i]);
+    return rows;
+}
+
+/* Returns whether the fraction of the limit exceeds 1, which is impossible, by more than the usual uncertainty. */
+static bool is_noise(const struct row *row)
+{
+    return row->limit.median > 1 + WEIR_CLOSE;
+}
+
+static bool is_measured(const void *row)
+{
+    const struct weir_candidate *candidate = ((const struct row *)row)->candidate;
+    return !candidate->limit && candidate->n_trials > 0;
+}
+
+static void print_range(FILE *out, const void *images)
+{
+    const struct weir_interval *range = images;
+    fprintf(out, "%.0f-%.0f", range->least, range->most);
+}
+
+/* Prints the ratio to the reference, such as "1.52", and "tie" if its interval contains 1. */
+static void print_ratio(FILE *out, const void *object)
+{
+    const struct row *row = object;
+    if (row->is_reference || row->ratio.n == 0)
+        putc(row->is_reference ? '1' : '-', out);
+    else
+        fprintf(out, "%.2f%s", row->ratio.median, row->tie ? " tie" : "");
+}
+
+static void print_limit(FILE *out, const void *object)
+{
+    const struct row *row = object;
+    if (row->limit.n == 0)
+        putc('-', out);
+    else
+        fprintf(out, "%.0f%%%s", 100 * row->limit.median, is_noise(row) ? "~" : "");
+}
+
+static void write_command(struct weir_json *json, const void *object)
+{
+    weir_strings_json(json, "command", ((const struct row *)object)->candidate->argv, INT_MAX);
+}
+
+static double round_from_0(const void *trial)
+{
+    return ((const struct weir_trial *)trial)->round - 1;
+}
+
+#define S struct weir_interval
+static const struct weir_field interval[] = {
+    PLAIN("n", n),
+    PLAIN("median", median),
+    PLAIN("low", low),
+    PLAIN("high", high),
+    PLAIN("least", least),
+    PLAIN("most", most),
+    PLAIN("probability", probability),
+};
+static WEIR_FIELDS(interval_fields, interval);
+#undef S
+
+#define S struct weir_trial
+static const struct weir_field turn[] = {
+    DERIVED("round", round_from_0),
+    PLAIN("seconds", measured.seconds),
+    PLAIN("images", measured.images),
+    PLAIN("images_per_s", measured.images_per_s),
+    PLAIN("cpu_s", cpu_s),
+    NAME("reads", measured.reads, weir_reads_field_name),
+};
+static WEIR_FIELDS(turn_fields, turn);
+#undef S
+
+#define S struct weir_candidate_settings
+static const struct weir_field settings[] = {
+    PLAIN("num_workers", num_workers), PLAIN("prefetch", prefetch), PLAIN("batch_size", batch_size), PLAIN("io", io),
+    PLAIN("decoder", decoder),         PLAIN("device", device),
+};
+static WEIR_FIELDS(settings_fields, settings);
+#undef S
+
+#define S struct weir_log_used
+static const struct weir_field used[] = {
+    KNOWN("num_workers", workers),
+    KNOWN("prefetch", prefetch),
+    OPTIONAL("io", io),
+    OPTIONAL("decoder", decoder),
+};
+static WEIR_FIELDS(used_fields, used);
+#undef S
+
+#define S struct row
+#define INTERVAL(text, member)                                                                                         \
+    {                                                                                                                  \
+        .key = (text), .type = WEIR_FIELD_OBJECT, .inner = &interval_fields, .flags = WEIR_FIELD_NULL,                 \
+        WEIR_FIELD_AT(S, member), WEIR_FIELD_PRESENT(S, member.n)                                                      \
+    }
+#define LIST(text, table, member, length)                                                                              \
+    {                                                                                                                  \
+        .key = (text), .type = WEIR_FIELD_ARRAY, .inner = &(table), .flags = WEIR_FIELD_OWNED,                         \
+        .offset = offsetof(S, member), .size = sizeof *((S *)0)->member, .count = offsetof(S, length), .max = INT_MAX  \
+    }
+#define MEDIAN(member, ...) PLAIN(NULL, member.median, __VA_ARGS__)
+
+static const struct weir_field row_columns[] = {
+    PLAIN("format", format, COLUMN("format", .left = true, .shrink_to = 17)),
+    PLAIN(NULL, state, COLUMN("", .left = true)),
+    PLAIN(NULL, size_bytes, SIZE("size", .priority = 4)),
+    MEDIAN(images, COLUMN("images/s")),
+    CELL_AT("least-most", print_range, images, .priority = 2),
+    MEDIAN(samples, COLUMN("samp/s", .priority = 7)),
+    PLAIN(NULL, images.n, COLUMN("n", .priority = 6)),
+    CELL("of as-is", print_ratio),
+    MEDIAN(cpu_s, COLUMN("CPU/1k", .decimals = 2, .priority = 3)),
+    MEDIAN(bytes, SIZE("B/img", .priority = 8)),
+    MEDIAN(wait_p99_s, TIME("p99", .priority = 5)),
+    MEDIAN(peak_bytes, SIZE("peak", .priority = 5)),
+    PLAIN(NULL, wait, PERCENT("wait", 0, .priority = 1)),
+    CELL("limit", print_limit, .priority = 1),
+    PLAIN(NULL, differing, COLUMN("settings", .left = true, .shrink_to = 24, .optional = true)),
+    PLAIN("cache", cache),
+    MEMBER("settings", settings_fields, settings),
+    MEMBER("used", used_fields, used),
+    WRITTEN(write_command),
+    PLAIN("error", error),
+    PLAIN("converged", converged),
+    INTERVAL("images_per_s", images),
+    INTERVAL("samples_per_s", samples),
+    INTERVAL("cpu_s_per_1000_images", cpu_s),
+    INTERVAL("read_bytes_per_image", bytes),
+    INTERVAL("batch_wait_p99_s", wait_p99_s),
+    INTERVAL("peak_rss_bytes", peak_bytes),
+    INTERVAL("data_wait_fraction", data_wait),
+    INTERVAL("page_cache_fraction", cached),
+    INTERVAL("others_cores", others_cores),
+    INTERVAL("ratio", ratio),
+    PLAIN("tie", tie),
+    INTERVAL("limit_fraction", limit),
+    LIST("stages", weir_row_fields, stages, n_stages),
+    PLAIN("bound_by", bound_by),
+    KNOWN("bound_part", bound_part),
+    LIST("turns", turn_fields, trials, n_trials), /* every trial, so that readers can compute other statistics */
+};
+static WEIR_FIELDS(row_fields, row_columns);
+
+/* ---- the longest stages ---- */
+
+static void print_bound(FILE *out, const void *object)
+{
+    const struct row *row = object;
+    if (row->bound_by)
+        fprintf(out, "%.40s %.0f%%", row->bound_by, 100 * row->bound_part);
+    else
+        putc('-', out);
+}
+
+static void print_stage(FILE *out, const void *pointer)
+{
+    const struct weir_report_row *stage = *(const struct weir_report_row *const *)pointer;
+    if (stage)
+        fprintf(out, "%.3fs %.0fx %s %s", stage->total_s, (double)stage->count, weir_time(stage->mean_s).text,
+                stage->name);
+}
+
+static const struct weir_field bounds[] = {
+    PLAIN(NULL, format, COLUMN("format", .left = true, .shrink_to = 17)),
+    PLAIN(NULL, state, COLUMN("", .left = true)),
+    CELL("bounded by", print_bound, .left = true),
+    CELL_AT("longest stages: total, calls, mean", print_stage, longest[0], .priority = 1, .left = true,
+            .shrink_to = 34),
+    CELL_AT("(of the median trial)", print_stage, longest[1], .priority = 2, .left = true),
+    CELL_AT("", print_stage, longest[2], .priority = 3, .left = true),
+};
+static WEIR_FIELDS(bound_fields, bounds);
+#undef S
+
+static void print_remarks(const struct bench_results *results, const struct row *rows, FILE *out)
 {
     const struct weir_grid *grid = results->grid;
     if (grid->n_warm > 0)
@@ -136,7 +407,10 @@ static void print_remarks(const struct bench_results *results, FILE *out)
     print_place(results, out);
     if (results->advice.others_cores > 0)
         fprintf(out, "busy machine: other processes used up to %.1f cores\n", results->advice.others_cores);
-    if (has_noisy_limit(grid))
+    bool noisy = false;
+    for (int i = 0; i < grid->n; i++)
+        noisy |= is_noise(&rows[i]);
+    if (noisy)
         fputs("~: more than 100 % of the rate without reading is impossible, so this figure is noise\n", out);
     for (int f = 0; f < grid->n_formats; f++) {
         const struct weir_candidate *cold = weir_grid_best(grid, f, true), *warm = weir_grid_best(grid, f, false);
@@ -157,263 +431,145 @@ static void print_remarks(const struct bench_results *results, FILE *out)
                     bench_state(&grid->candidates[i]), grid->candidates[i].why);
 }
 
-/* ---- the table ---- */
+/* ---- the result ---- */
 
-static void percent(char text[16], double fraction)
+static const char *end_name(int end)
 {
-    if (fraction < 0)
-        snprintf(text, 16, "-");
-    else
-        snprintf(text, 16, "%.0f%%%s", 100 * fraction, is_noise(fraction) ? "~" : "");
+    static const char *const ends[] = {"converged", "rounds", "time", "interrupted"};
+    return ends[end];
 }
 
-/* Formats the ratio to the reference, such as "1.52". Appends "tie" if its interval contains 1. */
-static void ratio_text(char text[24], const struct weir_candidate *candidate, const struct weir_candidate *reference)
-{
-    struct weir_interval ratio;
-    if (!reference || candidate == reference) {
-        snprintf(text, 24, "1");
-        return;
-    }
-    weir_candidate_ratio(candidate, reference, 1, &ratio);
-    if (ratio.n == 0)
-        snprintf(text, 24, "-");
-    else
-        snprintf(text, 24, "%.2f%s", ratio.median, weir_relation_is_tie(weir_relation_of(&ratio)) ? " tie" : "");
-}
-
-static const struct weir_column columns[] = {
-    {"format", .left = true, .shrink_to = 17},
-    {"", .left = true},
-    {"size", .priority = 4},
-    {.heading = "images/s"},
-    {"least-most", .priority = 2},
-    {"samp/s", .priority = 7},
-    {"n", .priority = 6},
-    {.heading = "of as-is"},
-    {"CPU/1k", .priority = 3},
-    {"B/img", .priority = 8},
-    {"p99", .priority = 5},
-    {"peak", .priority = 5},
-    {"wait", .priority = 1},
-    {"limit", .priority = 1},
-    {"settings", .left = true, .shrink_to = 24},
+#define S struct weir_grid_format
+static const struct weir_field format[] = {
+    PLAIN("name", name),
+    PLAIN("path", path),
+    PLAIN("size_bytes", bytes),
+    PLAIN("bytes_per_frame", bytes_each),
 };
+static WEIR_FIELDS(format_fields, format);
+#undef S
 
-static void add_candidate(struct weir_table *table, const struct bench_results *results,
-                          const struct weir_candidate *candidate)
-{
-    const struct weir_grid *grid = results->grid;
-    const struct weir_grid_format *format = &grid->formats[candidate->format];
-    struct weir_interval images;
-    char wait[16], limit[16], ratio[24], settings[128], p99[24];
-    weir_candidate_interval(candidate, weir_trial_images_per_s, &images);
-    struct weir_size_text size = weir_size_short((double)format->bytes),
-                          each = weir_size_short(weir_candidate_median(candidate, weir_trial_bytes_per_image)),
-                          peak = weir_size_short(weir_candidate_median(candidate, weir_trial_peak_bytes));
-    percent(wait, results->setup->options->step_ms > 0 ? weir_candidate_median(candidate, weir_trial_data_wait) : -1);
-    percent(limit, limit_fraction(grid, candidate));
-    ratio_text(ratio, candidate, bench_reference(grid, candidate->cold));
-    weir_report_time(p99, weir_candidate_median(candidate, weir_trial_wait_p99_s));
-    weir_grid_settings(grid, candidate, settings, sizeof settings);
-    weir_table_cell(table, "%s", format->name);
-    weir_table_cell(table, "%s", bench_state(candidate));
-    weir_table_cell(table, "%s", size.text);
-    weir_table_cell(table, "%.0f", images.median);
-    weir_table_cell(table, "%.0f-%.0f", images.least, images.most);
-    weir_table_cell(table, "%.0f", weir_candidate_median(candidate, weir_trial_samples_per_s));
-    weir_table_cell(table, "%d", images.n);
-    weir_table_cell(table, "%s", ratio);
-    weir_table_cell(table, "%.2f", weir_candidate_median(candidate, weir_trial_cpu_s_per_1000_images));
-    weir_table_cell(table, "%s", each.text);
-    weir_table_cell(table, "%s", p99);
-    weir_table_cell(table, "%s", peak.text);
-    weir_table_cell(table, "%s", wait);
-    weir_table_cell(table, "%s", limit);
-    if (*settings)
-        weir_table_cell(table, "%s", settings);
-}
+#define S struct bench_rounds
+static const struct weir_field rounds[] = {
+    NAME("end", end, end_name),
+    PLAIN("rounds", rounds),
+    PLAIN("not_converged", not_converged),
+};
+static WEIR_FIELDS(rounds_fields, rounds);
+#undef S
 
-static void print_table(const struct bench_results *results, FILE *out)
+static void describe_build(struct weir_document *document, const struct bench_setup *setup)
 {
-    const struct weir_grid *grid = results->grid;
-    struct weir_table table;
-    char settings[128];
-    weir_grid_settings(grid, &grid->candidates[0], settings, sizeof settings);
-    weir_table_open(&table, columns, (int)(sizeof columns / sizeof *columns) - (*settings ? 0 : 1));
-    for (int i = 0; i < grid->n; i++)
-        if (!grid->candidates[i].limit && grid->candidates[i].n_trials > 0)
-            add_candidate(&table, results, &grid->candidates[i]);
-    weir_table_print(out, &table);
-}
-
-/* Adds cells with the longest work stages of a trial, longest first. */
-static void add_stages(struct weir_table *table, const struct weir_trial *trial)
-{
-    bool shown[WEIR_TRIAL_STAGES] = {false};
-    for (int k = 0; k < STAGES_SHOWN; k++) {
-        int longest = -1;
-        for (int i = 0; i < trial->n_stages; i++)
-            if (!shown[i] && trial->stages[i].self_s > 0 && trial->stages[i].kind == WEIR_KIND_WORK &&
-                (longest < 0 || trial->stages[i].self_s > trial->stages[longest].self_s))
-                longest = i;
-        if (longest < 0) {
-            weir_table_cell(table, "%s", "");
-            continue;
-        }
-        const struct weir_report_row *stage = &trial->stages[longest];
-        char mean[24];
-        shown[longest] = true;
-        weir_report_time(mean, stage->mean_s);
-        weir_table_cell(table, "%.3fs %.0fx %s %s", stage->total_s, (double)stage->count, mean, stage->name);
-    }
-}
-
-static void print_bounds(const struct bench_results *results, FILE *out)
-{
-    static const struct weir_column bounds[] = {
-        {"format", .left = true, .shrink_to = 17},
-        {"", .left = true},
-        {"bounded by", .left = true},
-        {"longest stages: total, calls, mean", .priority = 1, .left = true, .shrink_to = 34},
-        {"(of the median trial)", .priority = 2, .left = true},
-        {"", .priority = 3, .left = true},
-    };
-    const struct weir_grid *grid = results->grid;
-    struct weir_table table;
-    weir_table_open(&table, bounds, sizeof bounds / sizeof *bounds);
-    for (int i = 0; i < grid->n; i++) {
-        const struct weir_candidate *candidate = &grid->candidates[i];
-        const struct weir_trial *trial = weir_candidate_typical(candidate);
-        char text[64] = "-";
-        double part;
-        if (candidate->limit || !trial)
-            continue;
-        const struct weir_report_row *stage = weir_trial_bound(trial, &part);
-        if (stage)
-            snprintf(text, sizeof text, "%.40s %.0f%%", stage->name, 100 * part);
-        weir_table_cell(&table, "%s", grid->formats[candidate->format].name);
-        weir_table_cell(&table, "%s", bench_state(candidate));
-        weir_table_cell(&table, "%s", text);
-        add_stages(&table, trial);
-    }
-    fputc('\n', out);
-    weir_table_print(out, &table);
-}
-
-static void print_head(const struct bench_results *results, FILE *out)
-{
-    const struct weir_copy_source *source = &results->setup->source;
+    const struct weir_copy_source *source = &setup->source;
+    char data[1024], data_type[64], folder_type[64];
     struct weir_sysinfo machine;
-    char file_system[64], data[1024];
     weir_sysinfo_read(&machine);
-    weir_filesystem_of(results->setup->data, file_system, sizeof file_system);
-    snprintf(data, sizeof data, "%s", results->setup->data);
+    weir_filesystem_of(setup->data, data_type, sizeof data_type);
+    weir_filesystem_of(setup->folder, folder_type, sizeof folder_type);
+    weir_document_fact(document, "weir", weir_version());
+    weir_document_fact(document, "git", weir_git_describe());
+    weir_document_begin(document, "machine", '{');
+    weir_document_members(document, &weir_sysinfo_fields, &machine);
+    weir_document_fact(document, "data_filesystem", data_type);
+    weir_document_fact(document, "work_filesystem", folder_type);
+    weir_document_end(document, '}');
+    weir_document_begin(document, "copies", '{');
+    weir_document_fact(document, "folder", *setup->folder ? setup->folder : NULL);
+    weir_document_fact(document, "temporary", setup->temporary != NULL);
+    weir_document_fact(document, "in_memory", setup->in_memory);
+    weir_document_end(document, '}');
+    snprintf(data, sizeof data, "%s", setup->data);
     weir_text_printable(data);
-    fprintf(out, "%s: %s, %d episodes, %llu frames, %s, %s on %s; %s, %d of %d cores; weir %s\n", data, source->layout,
+    fprintf(weir_document_text(document, NULL, 2),
+            "%s: %s, %d episodes, %llu frames, %s, %s on %s; %s, %d of %d cores; weir %s\n", data, source->layout,
             source->episodes, (unsigned long long)source->frames, source->codec, weir_size((double)source->bytes).text,
-            file_system, machine.cpu_model, machine.cores.usable, machine.cores.online, weir_git_describe());
+            data_type, machine.cpu_model, machine.cores.usable, machine.cores.online, weir_git_describe());
 }
 
-static void print_advice(const struct weir_grid_advice *advice, FILE *out)
+void bench_describe(struct weir_document *document, const struct bench_results *results,
+                    const struct weir_command *command)
 {
-    struct weir_wrap wrap;
-    fprintf(weir_wrap_open(&wrap, out, 0, NULL), "%s\n", advice->format);
-    wrap.highlight = true;
-    weir_wrap_close(&wrap);
-    weir_wrap_print(out, advice->next, 0, NULL);
-    fputs("\n\n", out);
-}
-
-void bench_print(const struct bench_results *results, FILE *out)
-{
-    struct weir_wrap wrap;
-    print_advice(&results->advice, out);
-    print_head(results, weir_wrap_open(&wrap, out, 2, NULL));
-    weir_wrap_close(&wrap);
-    print_table(results, out);
-    print_bounds(results, out);
-    fputc('\n', out);
-    FILE *remarks = weir_wrap_open(&wrap, out, 2, NULL);
-    print_remarks(results, remarks);
-    fputs(results->setup->left_out, remarks);
-    weir_wrap_close(&wrap);
+    const struct bench_setup *setup = results->setup;
+    const struct weir_grid *grid = results->grid;
+    struct row *rows = rows_of(results);
     const struct weir_candidate *candidate = results->advice.best;
-    for (int i = 0; !candidate && i < results->grid->n; i++)
-        candidate = &results->grid->candidates[i];
-    if (candidate) {
+    fprintf(weir_document_text(document, NULL, 0), "%s\n", results->advice.format);
+    document->text.highlight = true;
+    fprintf(weir_document_text(document, NULL, 0), "%s\n\n", results->advice.next);
+    describe_build(document, setup);
+    weir_options_document(document, "config", setup->data, command, setup->options);
+    weir_document_table(document, "formats", &format_fields, grid->formats, grid->n_formats, sizeof *grid->formats,
+                        NULL);
+    weir_document_fact(document, "left_out", setup->left_out);
+    weir_document_object(document, "warm", &rounds_fields, &results->warm);
+    weir_document_object(document, "cold", &rounds_fields, &results->cold);
+    weir_document_fact(document, "took_s", results->took_s);
+    weir_document_table(document, "cells", &row_fields, rows, rows ? grid->n : 0, sizeof *rows, is_measured);
+    putc('\n', weir_document_text(document, NULL, 0));
+    weir_document_table(document, NULL, &bound_fields, rows, rows ? grid->n : 0, sizeof *rows, is_measured);
+    FILE *text = weir_document_text(document, NULL, 2);
+    putc('\n', text);
+    if (rows)
+        print_remarks(results, rows, text);
+    fputs(setup->left_out, text);
+    weir_document_begin(document, "advice", '{');
+    weir_document_fact(document, "format", results->advice.format);
+    weir_document_fact(document, "next", results->advice.next);
+    weir_document_strings(document, "command", candidate ? candidate->argv : NULL, candidate ? INT_MAX : 0);
+    weir_document_end(document, '}');
+    FILE *out = weir_document_stream(document);
+    for (int i = 0; !candidate && i < grid->n; i++)
+        candidate = &grid->candidates[i];
+    if (out && candidate) {
         print_conversion(results, candidate, out);
         print_command(results, candidate, out);
     }
-    fputc('\n', out);
+    if (out)
+        fputc('\n', out);
+    free(rows);
 }
 
 /* ---- CSV ---- */
 
-static void csv_number(double value, FILE *out)
-{
-    if (value >= 0)
-        fprintf(out, "%.9g", value);
-    fputc(',', out);
-}
-
-static void csv_row(const struct weir_grid *grid, const struct weir_candidate *candidate, FILE *out)
-{
-    const struct weir_trial *trial = weir_candidate_typical(candidate);
-    const struct weir_candidate *reference = bench_reference(grid, candidate->cold);
-    struct weir_interval images, ratio = {.n = 0};
-    double part = -1;
-    const struct weir_report_row *bound = trial ? weir_trial_bound(trial, &part) : NULL;
-    weir_candidate_interval(candidate, weir_trial_images_per_s, &images);
-    if (reference)
-        weir_candidate_ratio(candidate, reference, 1, &ratio);
-    const char *reads = trial ? weir_report_reads_name(trial->measured.reads) : NULL;
-    const struct weir_candidate_settings *s = &candidate->settings;
-    const char *const texts[] = {grid->formats[candidate->format].name,
-                                 candidate->limit  ? "memory"
-                                 : candidate->cold ? "cold"
-                                                   : "warm",
-                                 s->num_workers,
-                                 s->prefetch,
-                                 s->batch_size,
-                                 s->io,
-                                 s->decoder,
-                                 s->device,
-                                 reads ? reads : "",
-                                 bound ? bound->name : "",
-                                 candidate->why};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        weir_text_csv(out, texts[i]);
-    const double numbers[] = {images.n,
-                              (double)grid->formats[candidate->format].bytes,
-                              images.median,
-                              images.least,
-                              images.most,
-                              images.low,
-                              images.high,
-                              weir_candidate_median(candidate, weir_trial_samples_per_s),
-                              ratio.n ? ratio.median : -1,
-                              ratio.n ? ratio.low : -1,
-                              ratio.n ? ratio.high : -1,
-                              weir_candidate_median(candidate, weir_trial_cpu_s_per_1000_images),
-                              weir_candidate_median(candidate, weir_trial_bytes_per_image),
-                              weir_candidate_median(candidate, weir_trial_wait_p99_s),
-                              weir_candidate_median(candidate, weir_trial_peak_bytes),
-                              weir_candidate_median(candidate, weir_trial_data_wait),
-                              limit_fraction(grid, candidate),
-                              bound ? part : -1};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        csv_number(images.n > 0 ? numbers[i] : -1, out);
-    fprintf(out, "%d\n", ratio.n > 0 && weir_relation_is_tie(weir_relation_of(&ratio)));
-}
+#define S struct row
+static const struct weir_field csv[] = {
+    PLAIN("format", format),
+    PLAIN("cache", cache),
+    PLAIN("num_workers", settings.num_workers),
+    PLAIN("prefetch", settings.prefetch),
+    PLAIN("batch_size", settings.batch_size),
+    PLAIN("io", settings.io),
+    PLAIN("decoder", settings.decoder),
+    PLAIN("device", settings.device),
+    PLAIN("reads", reads),
+    PLAIN("bound_by", bound_by),
+    PLAIN("error", error),
+    POSITIVE("turns", images.n),
+    PLAIN("size_bytes", size_bytes),
+    PLAIN("images_per_s", images.median),
+    PLAIN("images_per_s_least", images.least),
+    PLAIN("images_per_s_most", images.most),
+    PLAIN("images_per_s_low", images.low),
+    PLAIN("images_per_s_high", images.high),
+    PLAIN("samples_per_s", samples.median),
+    PLAIN("ratio", ratio.median),
+    PLAIN("ratio_low", ratio.low),
+    PLAIN("ratio_high", ratio.high),
+    PLAIN("cpu_s_per_1000_images", cpu_s.median),
+    PLAIN("read_bytes_per_image", bytes.median),
+    PLAIN("batch_wait_p99_s", wait_p99_s.median),
+    PLAIN("peak_rss_bytes", peak_bytes.median),
+    PLAIN("data_wait_fraction", data_wait.median),
+    PLAIN("limit_fraction", limit.median),
+    PLAIN("bound_part", bound_part),
+    PLAIN("tie", tie),
+};
+static WEIR_FIELDS(csv_fields, csv);
+#undef S
 
 void bench_print_csv(const struct bench_results *results, FILE *out)
 {
-    fputs("format,cache,num_workers,prefetch,batch_size,io,decoder,device,reads,bound_by,error,turns,size_bytes,"
-          "images_per_s,images_per_s_least,images_per_s_most,images_per_s_low,images_per_s_high,samples_per_s,ratio,"
-          "ratio_low,ratio_high,cpu_s_per_1000_images,read_bytes_per_image,batch_wait_p99_s,peak_rss_bytes,"
-          "data_wait_fraction,limit_fraction,bound_part,tie\n",
-          out);
-    for (int i = 0; i < results->grid->n; i++)
-        csv_row(results->grid, &results->grid->candidates[i], out);
+    struct row *rows = rows_of(results);
+    weir_fields_csv(out, &csv_fields, rows, rows ? results->grid->n : 0, sizeof *rows);
+    free(rows);
 }

@@ -1,8 +1,9 @@
-/* bench_print.h: prints the results of weir bench as a table, a JSON object, or CSV lines. */
+/* bench_print.h: the results of weir bench, as a document or CSV lines. */
 #ifndef WEIR_CLI_BENCH_BENCH_PRINT_H
 #define WEIR_CLI_BENCH_BENCH_PRINT_H
 
 #include "analyze/trials/grid.h"
+#include "base/document.h"
 #include "cli/bench/bench_setup.h"
 #include "cli/options.h"
 
@@ -32,8 +33,8 @@ const struct weir_candidate *bench_reference(const struct weir_grid *grid, bool 
 /* Returns the state of the page cache in a candidate's trials: "warm", "cold" or "from memory". */
 const char *bench_state(const struct weir_candidate *candidate);
 
-void bench_print(const struct bench_results *results, FILE *out);
+void bench_describe(struct weir_document *document, const struct bench_results *results,
+                    const struct weir_command *command);
 void bench_print_csv(const struct bench_results *results, FILE *out);
-void bench_print_json(const struct bench_results *results, const struct weir_command *command, FILE *out);
 
 #endif

@@ -241,15 +241,23 @@ static int measure(struct bench *b, struct bench_results *results)
     return rc < 0 ? rc : run_rounds(b, b->grid.n_warm, b->grid.n, end_ns, &results->cold);
 }
 
-static void print(const struct bench_results *results, const struct weir_command *command)
+static void describe(const struct bench_results *results, const struct weir_command *command, bool json, FILE *out)
+{
+    struct weir_document document;
+    weir_document_open(&document, json ? &weir_json_writer : &weir_terminal_writer, out);
+    bench_describe(&document, results, command);
+    weir_document_close(&document);
+}
+
+static void print(const struct bench_results *results, const struct weir_command *command, FILE *page)
 {
     const struct bench_options *o = results->setup->options;
-    if (o->json)
-        bench_print_json(results, command, stdout);
-    else if (o->csv)
+    if (o->csv && !o->json)
         bench_print_csv(results, stdout);
     else
-        bench_print(results, stdout);
+        describe(results, command, o->json, stdout);
+    if (page)
+        describe(results, command, true, page);
 }
 
 static int bench(const struct weir_command *command, struct bench *b, const struct bench_options *o, const char *data,
@@ -275,9 +283,7 @@ static int bench(const struct weir_command *command, struct bench *b, const stru
             weir_err_set(err, rc, "out of memory");
         weir_advise(&b->grid, o->step_ms, weir_cores_usable(), &results.advice);
         results.took_s = (double)(weir_clock_monotonic_ns() - begin_ns) / 1e9;
-        print(&results, command);
-        if (page.json)
-            bench_print_json(&results, command, page.json);
+        print(&results, command, page.json);
         weir_grid_close(&b->grid);
     }
     int page_rc = weir_output_page_close(&page, o->html, err);

@@ -192,8 +192,9 @@ static void csv_rows(FILE *out, const struct weir_kernel_clock *clock, const cha
     for (uint32_t i = 0; i < clock->n_stages; i++) {
         const struct weir_kernel_clock_stage *stage = &clock->stages[i];
         weir_text_csv(out, clock->name);
+        putc(',', out);
         weir_text_csv(out, stage->name);
-        fprintf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.3f,%" PRIu64 ",%" PRIu64 ",%.6f,", stage->laps,
+        fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.3f,%" PRIu64 ",%" PRIu64 ",%.6f,", stage->laps,
                 stage->ticks, stage->last_ticks, mean((double)stage->ticks, stage->laps), stage->min_ticks,
                 stage->max_ticks, weir_kernel_clock_share(clock, i));
         csv_ns(out, stage->last_ns);
