@@ -129,10 +129,16 @@ void weir_document_open(struct weir_document *document, const struct weir_docume
         writer->open(document);
 }
 
+void weir_document_over(struct weir_document *document, FILE *out, struct weir_json *json)
+{
+    *document = (struct weir_document){
+        .writer = json ? &weir_json_writer : &weir_terminal_writer, .out = json ? json->out : out, .json = json};
+}
+
 void weir_document_close(struct weir_document *document)
 {
     flush(document);
-    if (document->writer->close)
+    if (document->writer->close && document->json == &document->own_)
         document->writer->close(document);
 }
 

@@ -55,6 +55,8 @@ struct weir_document {
 };
 
 void weir_document_open(struct weir_document *document, const struct weir_document_writer *writer, FILE *out);
+/* Describes into an object that is open, or, if json is NULL, for people. close leaves the object open. */
+void weir_document_over(struct weir_document *document, FILE *out, struct weir_json *json);
 void weir_document_close(struct weir_document *document);
 
 /* Returns a stream for text, which is wrapped with this hang (weir_wrap_open). It ends at the next part. Lines end with

@@ -13,7 +13,8 @@
 /* The column of a row, such as PLAIN("p99_s", p99_s, TIME("p99", .priority = 3)). CELL is a column that has no key. */
 #define COLUMN(text, ...)          .column = {.heading = (text), __VA_ARGS__}
 #define PERCENT(text, digits, ...) COLUMN(text, .unit = WEIR_UNIT_PERCENT, .decimals = (digits), __VA_ARGS__)
-#define SECONDS(text, digits, ...) COLUMN(text, .unit = WEIR_UNIT_SECONDS, .decimals = (digits), __VA_ARGS__)
+#define SECONDS(text, digits, ...) COLUMN(text, .suffix = "s", .decimals = (digits), __VA_ARGS__)
+#define RATIO(text, ...)           COLUMN(text, .suffix = "x", .decimals = 2, __VA_ARGS__)
 #define TIME(text, ...)            COLUMN(text, .unit = WEIR_UNIT_TIME, __VA_ARGS__)
 #define SIZE(text, ...)            COLUMN(text, .unit = WEIR_UNIT_SIZE, __VA_ARGS__)
 #define CELL(text, f, ...)         ROW_(.type = WEIR_FIELD_CELL, COLUMN(text, .print = (f), __VA_ARGS__))

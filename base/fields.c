@@ -27,6 +27,8 @@ int weir_field_name_value(const struct weir_field *field, const void *object)
 static void write_text(struct weir_json *json, const struct weir_field *field, const char *text)
 {
     char shown[SHOWN_MAX];
+    if (field->flags & WEIR_FIELD_OMIT && (!text || !*text))
+        return;
     if (field->flags & WEIR_FIELD_SHOWN) {
         snprintf(shown, sizeof shown, "%s", text);
         weir_text_printable(shown);

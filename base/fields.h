@@ -34,7 +34,7 @@ enum weir_field_type {
 enum {
     WEIR_FIELD_KNOWN = 1,     /* number: -1 means unknown, and is null in JSON */
     WEIR_FIELD_NAN = 2,       /* double: NAN if missing in the JSON */
-    WEIR_FIELD_OMIT = 4,      /* not written if 0 or unknown */
+    WEIR_FIELD_OMIT = 4,      /* not written if 0, unknown or an empty string */
     WEIR_FIELD_TRUE = 8,      /* bool: true if missing in the JSON */
     WEIR_FIELD_OPTIONAL = 16, /* string or name: may be missing; an empty string is null in JSON */
     WEIR_FIELD_SMALL = 32,    /* int: the reader accepts 0 .. WEIR_FIELD_SMALL_MAX */

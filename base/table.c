@@ -47,13 +47,10 @@ static void add_number(struct weir_table *table, const struct weir_column *colum
 {
     switch (column->unit) {
     case WEIR_UNIT_NUMBER:
-        weir_table_cell(table, "%.*f", column->decimals, value);
+        weir_table_cell(table, "%.*f%s", column->decimals, value, column->suffix ? column->suffix : "");
         break;
     case WEIR_UNIT_PERCENT:
-        weir_table_cell(table, "%.*f%%", column->decimals, 100 * value);
-        break;
-    case WEIR_UNIT_SECONDS:
-        weir_table_cell(table, "%.*fs", column->decimals, value);
+        weir_table_cell(table, "%.*f%s", column->decimals, 100 * value, column->suffix ? column->suffix : "%");
         break;
     case WEIR_UNIT_TIME:
         weir_table_cell(table, "%s", weir_time(value).text);
@@ -180,35 +177,38 @@ static void choose(struct fit *fit, const struct weir_table *table, const int *n
     }
 }
 
-static void print_cell(FILE *out, const struct weir_table *table, const struct fit *fit, int i, char *text)
+static void print_cell(FILE *out, const struct weir_table *table, int i, int width, char *text, bool is_last)
 {
-    weir_text_shorten(text, fit->widths[i]);
-    int padding = max_of(fit->widths[i] - weir_text_width(text), 0);
+    weir_text_shorten(text, width);
+    int padding = max_of(width - weir_text_width(text), 0);
     if (!table->columns[i].left)
         fprintf(out, "%*s%s", padding, "", text);
     else
-        fprintf(out, "%s%*s", text, i == fit->last ? 0 : padding, "");
-    if (i != fit->last)
+        fprintf(out, "%s%*s", text, is_last ? 0 : padding, "");
+    if (!is_last)
         fprintf(out, "%*s", GAP, "");
 }
 
+/* Ends the line after the last cell that has text. */
 static void print_row(FILE *out, const struct weir_table *table, const struct fit *fit, char *const *cells)
 {
-    for (int i = 0; i <= fit->last; i++)
+    int last = fit->last;
+    while (last > 0 && (fit->widths[last] == 0 || !*cells[last]))
+        last--;
+    for (int i = 0; i <= last; i++)
         if (fit->widths[i] > 0)
-            print_cell(out, table, fit, i, cells[i]);
+            print_cell(out, table, i, fit->widths[i], cells[i], i == last);
     fputc('\n', out);
 }
 
 static void print_headings(FILE *out, const struct weir_table *table, const struct fit *fit)
 {
-    char heading[64];
+    char headings[WEIR_TABLE_COLUMNS][64], *cells[WEIR_TABLE_COLUMNS];
     for (int i = 0; i <= fit->last; i++) {
-        snprintf(heading, sizeof heading, "%s", table->columns[i].heading);
-        if (fit->widths[i] > 0)
-            print_cell(out, table, fit, i, heading);
+        snprintf(headings[i], sizeof headings[i], "%s", table->columns[i].heading);
+        cells[i] = headings[i];
     }
-    fputc('\n', out);
+    print_row(out, table, fit, cells);
 }
 
 /* Chooses the columns and their widths. */

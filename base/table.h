@@ -26,8 +26,7 @@ enum { WEIR_TABLE_COLUMNS = 32 };
 enum weir_unit {
     WEIR_UNIT_NUMBER,
     WEIR_UNIT_PERCENT, /* of a fraction: "12%" */
-    WEIR_UNIT_SECONDS, /* "1.234s" */
-    WEIR_UNIT_TIME,    /* seconds in the unit that fits, without decimals of its own: "12.34ms" */
+    WEIR_UNIT_TIME,    /* seconds in the unit that fits: "12.34ms" */
     WEIR_UNIT_SIZE,    /* bytes: "563M" */
 };
 
@@ -41,6 +40,7 @@ struct weir_column {
     /* The cells of a field's column: the member in a unit, or the text that `print` writes about the struct. */
     enum weir_unit unit;
     int decimals;
+    const char *suffix; /* after numbers and percentages; NULL: "%" after a percentage, otherwise nothing */
     size_t whole; /* offset of the double of which the member is shown as a percentage; 0 = the member is a fraction */
     void (*print)(FILE *out, const void *object);
 };

@@ -230,7 +230,7 @@ void weir_wrap_print(FILE *out, const char *text, int hang, const char *separato
 
 FILE *weir_wrap_open(struct weir_wrap *wrap, FILE *out, int hang, const char *separator)
 {
-    *wrap = (struct weir_wrap){.out_ = out, .separator_ = separator, .hang_ = hang};
+    *wrap = (struct weir_wrap){.out_ = out, .separator = separator, .hang_ = hang};
     wrap->text_ = open_memstream(&wrap->buffer_, &wrap->length_);
     return wrap->text_ ? wrap->text_ : out;
 }
@@ -249,7 +249,7 @@ void weir_wrap_close(struct weir_wrap *wrap)
     FILE *out = wrap->out_;
     bool whole = wrap->one_line && known_width(out) == 0;
     const struct layout layout = {out, whole ? WEIR_TERMINAL_WIDTH_WIDE : weir_terminal_width(out), wrap->hang_,
-                                  wrap->separator_, wrap->highlight && weir_terminal_has_colour(out)};
+                                  wrap->separator, wrap->highlight && weir_terminal_has_colour(out)};
     char *text = weir_wrap_take(wrap);
     if (text)
         print_text(&layout, text);

@@ -54,11 +54,11 @@ void weir_wrap_print(FILE *out, const char *text, int hang, const char *separato
  *
  * Without memory the text goes to `out` as it is. */
 struct weir_wrap {
-    /* These two can be set after weir_wrap_open. */
-    bool highlight; /* print the lines in bold if the output has colours */
-    bool one_line;  /* wrap only at a known width, so that grep on a pipe without $COLUMNS finds whole lines */
+    /* These can be set after weir_wrap_open. */
+    bool highlight;        /* print the lines in bold if the output has colours */
+    bool one_line;         /* wrap only at a known width, so that grep on a pipe without $COLUMNS finds whole lines */
+    const char *separator; /* borrowed */
     FILE *out_, *text_;
-    const char *separator_; /* borrowed */
     int hang_;
     char *buffer_;
     size_t length_;

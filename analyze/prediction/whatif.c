@@ -1,8 +1,7 @@
 #include "analyze/prediction/whatif.h"
 #include "analyze/prediction/demands.h"
+#include "base/field_rows.h"
 #include "base/numbers.h"
-#include "base/table.h"
-#include "base/terminal.h"
 
 #include <math.h>
 #include <string.h>
@@ -108,14 +107,15 @@ static const struct weir_whatif_change *best_change(const struct weir_whatif *fo
     return best;
 }
 
-static void print_best(FILE *out, const struct weir_whatif *found)
+static void add_best(struct weir_document *document, const struct weir_whatif *found)
 {
-    struct weir_wrap wrap;
     int n;
     const struct weir_whatif_change *best = best_change(found, &n);
     if (n == 0)
         return;
-    FILE *text = weir_wrap_open(&wrap, out, 2, "  ");
+    FILE *text = weir_document_text(document, NULL, 2);
+    document->text.highlight = true;
+    document->text.separator = "  ";
     if (!best && found->step_is_limit)
         fputs("no change helps: the step is the limit\n", text);
     else if (!best)
@@ -125,38 +125,24 @@ static void print_best(FILE *out, const struct weir_whatif *found)
                 best->predicted, best->flag);
     else
         fprintf(text, "best change: %s: %.2fx (predicted)  %s\n", best->name, best->predicted, best->flag);
-    wrap.highlight = true;
-    weir_wrap_close(&wrap);
-    fputc('\n', out);
+    putc('\n', weir_document_text(document, NULL, 0));
 }
 
-/* Says first that other processes used the cores. */
-static void print_busy(FILE *out, const struct weir_whatif *found)
+/* Begins with the reasons why figures may not hold: other processes used the cores, or measurements are noisy. */
+static void add_doubts(struct weir_document *document, const struct weir_whatif *found, const struct errors *errors)
 {
-    struct weir_wrap wrap;
-    if (found->others_cores < WEIR_VERDICT_OTHERS * found->cores || found->others_cores <= 0)
-        return;
-    fprintf(weir_wrap_open(&wrap, out, 2, NULL),
-            "busy machine: other processes used %.2f of %d cores, so all figures hold with this load only; stop them "
-            "and repeat\n",
-            found->others_cores, found->cores);
-    weir_wrap_close(&wrap);
-}
-
-/* Says first that most measurements are too noisy to rely on. */
-static void print_noise(FILE *out, const struct weir_whatif *found)
-{
-    struct weir_wrap wrap;
-    struct errors errors;
-    find_errors(found, &errors);
-    if (errors.noisy <= errors.pairs)
-        return;
-    fprintf(
-        weir_wrap_open(&wrap, out, 2, NULL),
-        "noisy machine: in %d of %d checked pairs (~) two identical base runs differ by more than %.0f %%, or other "
-        "processes used %.0f %% of the cores, so predictions stand for them; stop other processes and repeat\n",
-        errors.noisy, errors.pairs + errors.noisy, 100 * WEIR_WHATIF_NOISY, 100 * WEIR_VERDICT_OTHERS);
-    weir_wrap_close(&wrap);
+    FILE *text = weir_document_text(document, NULL, 2);
+    if (found->others_cores >= WEIR_VERDICT_OTHERS * found->cores && found->others_cores > 0)
+        fprintf(text,
+                "busy machine: other processes used %.2f of %d cores, so all figures hold with this load only; stop "
+                "them and repeat\n",
+                found->others_cores, found->cores);
+    if (errors->noisy > errors->pairs)
+        fprintf(text,
+                "noisy machine: in %d of %d checked pairs (~) two identical base runs differ by more than %.0f %%, or "
+                "other processes used %.0f %% of the cores, so predictions stand for them; stop other processes and "
+                "repeat\n",
+                errors->noisy, errors->pairs + errors->noisy, 100 * WEIR_WHATIF_NOISY, 100 * WEIR_VERDICT_OTHERS);
 }
 
 /* Says how the verdict's figures differ from those of the tables. Rows of the ladder have different numbers of trials
@@ -179,11 +165,9 @@ static void say_sources(FILE *out, const struct weir_whatif *found)
 }
 
 /* The ladder's first row has the base run's figures. Without it, they are those of the run with the median rate. */
-static void print_head(FILE *out, const struct weir_whatif *found)
+static void print_head(FILE *text, const struct weir_whatif *found)
 {
-    struct weir_wrap wrap;
     bool in_ladder = found->n_rungs > 0 && !*found->rungs[0].why;
-    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
     fprintf(text, "%s: ", found->data);
     if (!in_ladder)
         fprintf(text, "%.0f images/s, data wait %.0f %%; ", found->images_per_s, 100 * found->data_wait);
@@ -192,48 +176,42 @@ static void print_head(FILE *out, const struct weir_whatif *found)
     if (in_ladder && *found->verdict)
         say_sources(text, found);
     fputc('\n', text);
-    weir_wrap_close(&wrap);
 }
 
 /* ---- the tables ---- */
 
-/* Prints the reason why a row has no figures. */
-static void print_reason(FILE *out, const char *name, const char *before, const char *why)
+/* The ratio of the base run to itself, and a single ratio, have no interval. */
+static void print_interval(FILE *out, const void *object)
 {
-    struct weir_wrap wrap;
-    fprintf(weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL), "%s  %s%s\n", name, before, why);
-    weir_wrap_close(&wrap);
+    const struct weir_whatif_rung *rung = object;
+    if (rung->trials < 2 || (rung->ratio_low >= 1 && rung->ratio_high <= 1))
+        putc('-', out);
+    else
+        fprintf(out, "[%.2f, %.2f]", rung->ratio_low, rung->ratio_high);
 }
 
-static void print_ladder(FILE *out, const struct weir_whatif *found)
+#define S struct weir_whatif_rung
+static const struct weir_field rung_numbers[] = {
+    PLAIN("images_per_s", images_per_s, COLUMN("images/s")),
+    PLAIN("ratio", ratio, RATIO("ratio")),
+    CELL("interval", print_interval, .left = true),
+    PLAIN("ratio_low", ratio_low),
+    PLAIN("ratio_high", ratio_high),
+    KNOWN("data_wait_fraction", data_wait, PERCENT("data wait", 0, .suffix = " %")),
+    PLAIN("turns", trials, COLUMN("trials")),
+};
+static WEIR_FIELDS(rung_measured, rung_numbers);
+static const struct weir_field rung_fields[] = {
+    PLAIN("name", name, COLUMN("ladder", .left = true)),
+    {.type = WEIR_FIELD_GROUP, .inner = &rung_measured, WEIR_FIELD_PRESENT(struct weir_whatif_rung, trials)},
+    WEIR_FIELD(S, "left_out", why, WEIR_FIELD_OMIT | WEIR_FIELD_OPTIONAL),
+};
+WEIR_FIELDS(weir_whatif_rung_fields, rung_fields);
+#undef S
+
+static bool is_shown(const void *rung)
 {
-    static const struct weir_column columns[] = {
-        {"ladder", .left = true},   {.heading = "images/s"},  {.heading = "ratio"},
-        {"interval", .left = true}, {.heading = "data wait"}, {.heading = "trials"},
-    };
-    struct weir_table table;
-    weir_table_open(&table, columns, sizeof columns / sizeof *columns);
-    for (int i = 0; i < found->n_rungs; i++) {
-        const struct weir_whatif_rung *rung = &found->rungs[i];
-        if (*rung->why)
-            continue;
-        char wait[16] = "-";
-        if (rung->data_wait >= 0)
-            snprintf(wait, sizeof wait, "%.0f %%", 100 * rung->data_wait);
-        weir_table_cell(&table, "%s", rung->name);
-        weir_table_cell(&table, "%.0f", rung->images_per_s);
-        weir_table_cell(&table, "%.2fx", rung->ratio);
-        if (i == 0 || rung->trials < 2) /* the ratio to itself, or a single ratio, has no interval */
-            weir_table_cell(&table, "-");
-        else
-            weir_table_cell(&table, "[%.2f, %.2f]", rung->ratio_low, rung->ratio_high);
-        weir_table_cell(&table, "%s", wait);
-        weir_table_cell(&table, "%d", rung->trials);
-    }
-    weir_table_print(out, &table);
-    for (int i = 0; i < found->n_rungs; i++)
-        if (*found->rungs[i].why)
-            print_reason(out, found->rungs[i].name, "left out: ", found->rungs[i].why);
+    return !*((const struct weir_whatif_rung *)rung)->why;
 }
 
 /* Converts a resource's short name, which logs contain, to its name in sentences. */
@@ -245,24 +223,72 @@ static const char *limit_text(const char *name)
     return *name ? name : "-";
 }
 
-static void add_change(struct weir_table *table, const struct weir_whatif_change *change, bool checked)
+static void print_measured(FILE *out, const void *object)
 {
-    char predicted[16] = "-", measured[24] = "-", error[16] = "-";
-    if (change->predicted > 0)
-        snprintf(predicted, sizeof predicted, "%.2fx", change->predicted);
+    const struct weir_whatif_change *change = object;
     if (change->trials > 0)
-        snprintf(measured, sizeof measured, "%s%.2fx", weir_whatif_is_noisy(change) ? "~" : "", change->measured);
-    if (is_checked(change))
-        snprintf(error, sizeof error, "%+.1f %%", 100 * error_of(change));
-    weir_table_cell(table, "%s", change->name);
-    weir_table_cell(table, "%s", predicted);
-    if (checked) {
-        weir_table_cell(table, "%s", measured);
-        weir_table_cell(table, "%s", error);
-    }
-    weir_table_cell(table, "%s", limit_text(change->limit));
-    weir_table_cell(table, "%s", change->flag);
+        fprintf(out, "%s%.2fx", weir_whatif_is_noisy(change) ? "~" : "", change->measured);
+    else
+        putc('-', out);
 }
+
+static void print_error(FILE *out, const void *change)
+{
+    if (is_checked(change))
+        fprintf(out, "%+.1f %%", 100 * error_of(change));
+    else
+        putc('-', out);
+}
+
+static void print_limit(FILE *out, const void *change)
+{
+    fputs(limit_text(((const struct weir_whatif_change *)change)->limit), out);
+}
+
+static void write_checked(struct weir_json *json, const void *object)
+{
+    const struct weir_whatif_change *change = object;
+    if (change->trials > 0)
+        weir_json_bool(json, "noisy", weir_whatif_is_noisy(change));
+    if (is_checked(change))
+        weir_json_double(json, "error", error_of(change));
+}
+
+#define S struct weir_whatif_change
+static const struct weir_field change_numbers[] = {
+    PLAIN("measured", measured), PLAIN("measured_low", measured_low), PLAIN("measured_high", measured_high),
+    PLAIN("noise", noise),       PLAIN("others_fraction", others),
+};
+static WEIR_FIELDS(change_measured, change_numbers);
+static const struct weir_field change_fields[] = {
+    PLAIN("name", name),
+    OPTIONAL("flag", flag),
+    OPTIONAL("basis", basis),
+    OPTIONAL("limit", limit),
+    OPTIONAL("why", why),
+    PLAIN("turns", trials),
+    {.type = WEIR_FIELD_GROUP, .inner = &change_measured, WEIR_FIELD_PRESENT(struct weir_whatif_change, trials)},
+    POSITIVE("predicted", predicted),
+    WRITTEN(write_checked),
+};
+WEIR_FIELDS(weir_whatif_change_fields, change_fields);
+static const struct weir_field predicted_columns[] = {
+    PLAIN(NULL, name, COLUMN("change", .left = true, .shrink_to = 23)),
+    POSITIVE(NULL, predicted, RATIO("predicted")),
+    CELL("the limit is then", print_limit, .priority = 1, .left = true),
+    PLAIN(NULL, flag, COLUMN("what to type", .left = true, .shrink_to = 44)),
+};
+static WEIR_FIELDS(predicted_fields, predicted_columns);
+static const struct weir_field checked_columns[] = {
+    PLAIN(NULL, name, COLUMN("change", .left = true, .shrink_to = 23)),
+    POSITIVE(NULL, predicted, RATIO("predicted")),
+    CELL("measured", print_measured),
+    CELL("error", print_error, .priority = 1),
+    CELL("the limit is then", print_limit, .priority = 2, .left = true),
+    PLAIN(NULL, flag, COLUMN("what to type", .left = true, .shrink_to = 33)),
+};
+static WEIR_FIELDS(checked_fields, checked_columns);
+#undef S
 
 /* Returns the reason to print for the change; can be empty. */
 static const char *reason_of(const struct weir_whatif *found, int i)
@@ -273,201 +299,115 @@ static const char *reason_of(const struct weir_whatif *found, int i)
 }
 
 /* Prints why changes have no figures. A reason of several changes is one line unless the output is wide. */
-static void print_reasons(FILE *out, const struct weir_whatif *found)
+static void print_reasons(FILE *text, const struct weir_whatif *found)
 {
     for (int i = 0; i < found->n_changes; i++) {
         const char *why = reason_of(found, i);
-        char count[32];
         int before = 0, same = 0;
         for (int j = 0; j < found->n_changes && weir_terminal_folds(); j++) {
             bool equal = strcmp(why, reason_of(found, j)) == 0;
             before += equal && j < i;
             same += equal;
         }
-        if (!*why || before > 0)
-            continue;
-        snprintf(count, sizeof count, "%d changes", same);
-        print_reason(out, same > 1 ? count : found->changes[i].name, "", why);
+        if (*why && before == 0 && same > 1)
+            fprintf(text, "%d changes  %s\n", same, why);
+        else if (*why && before == 0)
+            fprintf(text, "%s  %s\n", found->changes[i].name, why);
     }
 }
 
-static void print_changes(FILE *out, const struct weir_whatif *found)
+static void add_tables(struct weir_document *document, const struct weir_whatif *found)
 {
-    static const struct weir_column predicted[] = {
-        {"change", .left = true, .shrink_to = 23},
-        {.heading = "predicted"},
-        {"the limit is then", .priority = 1, .left = true},
-        {"what to type", .left = true, .shrink_to = 44},
-    };
-    static const struct weir_column checked[] = {
-        {"change", .left = true, .shrink_to = 23},
-        {.heading = "predicted"},
-        {.heading = "measured"},
-        {"error", .priority = 1},
-        {"the limit is then", .priority = 2, .left = true},
-        {"what to type", .left = true, .shrink_to = 33},
-    };
-    struct weir_table table;
-    weir_table_open(&table, found->checked ? checked : predicted,
-                    (int)(found->checked ? sizeof checked / sizeof *checked : sizeof predicted / sizeof *predicted));
-    for (int i = 0; i < found->n_changes; i++)
-        add_change(&table, &found->changes[i], found->checked);
-    weir_table_print(out, &table);
-    print_reasons(out, found);
+    int n = found->n_changes;
+    if (found->n_rungs > 0)
+        putc('\n', weir_document_text(document, NULL, 0));
+    weir_document_table(document, "ladder", &weir_whatif_rung_fields, found->rungs, found->n_rungs,
+                        sizeof *found->rungs, is_shown);
+    FILE *text = weir_document_text(document, NULL, WEIR_WRAP_COLUMN);
+    for (int i = 0; i < found->n_rungs; i++)
+        if (*found->rungs[i].why)
+            fprintf(text, "%s  left out: %s\n", found->rungs[i].name, found->rungs[i].why);
+    weir_document_table(document, "changes", &weir_whatif_change_fields, found->changes, n, sizeof *found->changes,
+                        NULL);
+    if (n > 0)
+        putc('\n', weir_document_text(document, NULL, 0));
+    weir_document_table(document, NULL, found->checked ? &checked_fields : &predicted_fields, found->changes, n,
+                        sizeof *found->changes, NULL);
+    print_reasons(weir_document_text(document, NULL, WEIR_WRAP_COLUMN), found);
 }
 
-static void print_errors(FILE *out, const struct weir_whatif *found)
+/* ---- the result ---- */
+
+static void add_errors(struct weir_document *document, const struct errors *errors)
 {
-    struct weir_wrap wrap;
-    struct errors errors;
-    find_errors(found, &errors);
-    if (errors.pairs == 0 && errors.noisy == 0)
+    weir_document_begin(document, "errors", '{');
+    weir_document_fact(document, "pairs", errors->pairs);
+    weir_document_fact(document, "noisy", errors->noisy);
+    weir_document_known(document, "median", errors->pairs > 0 ? errors->median : -1);
+    weir_document_known(document, "p90", errors->pairs > 0 ? errors->p90 : -1);
+    weir_document_end(document, '}');
+    if (errors->pairs == 0 && errors->noisy == 0)
         return;
-    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
-    fprintf(text, "\nchecked: %d pairs", errors.pairs);
-    if (errors.pairs > 0)
-        fprintf(text, ", error of the ratio: median %.1f %%, 90th percentile %.1f %%", 100 * errors.median,
-                100 * errors.p90);
-    if (errors.noisy > 0)
-        fprintf(text, "; %d more pairs are noisy (~)", errors.noisy);
+    FILE *text = weir_document_text(document, NULL, 2);
+    fprintf(text, "\nchecked: %d pairs", errors->pairs);
+    if (errors->pairs > 0)
+        fprintf(text, ", error of the ratio: median %.1f %%, 90th percentile %.1f %%", 100 * errors->median,
+                100 * errors->p90);
+    if (errors->noisy > 0)
+        fprintf(text, "; %d more pairs are noisy (~)", errors->noisy);
     fputc('\n', text);
-    weir_wrap_close(&wrap);
 }
 
-void weir_whatif_print(FILE *out, const struct weir_whatif *found)
-{
-    print_busy(out, found);
-    print_noise(out, found);
-    print_best(out, found);
-    print_head(out, found);
-    if (*found->verdict) {
-        fputc('\n', out);
-        weir_wrap_print(out, found->verdict, WEIR_WRAP_COLUMN, " | ");
-    }
-    if (found->n_rungs > 0) {
-        fputc('\n', out);
-        print_ladder(out, found);
-    }
-    if (found->n_changes > 0) {
-        fputc('\n', out);
-        print_changes(out, found);
-    }
-    print_errors(out, found);
-    if (found->interrupted)
-        fprintf(out, "interrupted: results so far\n");
-}
-
-/* ---- JSON ---- */
-
-#define FIELD(s, key, member, flags) WEIR_FIELD(struct s, key, member, flags)
-
-static const struct weir_field rung_numbers[] = {
-    FIELD(weir_whatif_rung, "images_per_s", images_per_s, 0),
-    FIELD(weir_whatif_rung, "ratio", ratio, 0),
-    FIELD(weir_whatif_rung, "ratio_low", ratio_low, 0),
-    FIELD(weir_whatif_rung, "ratio_high", ratio_high, 0),
-    FIELD(weir_whatif_rung, "data_wait_fraction", data_wait, WEIR_FIELD_KNOWN),
-    FIELD(weir_whatif_rung, "turns", trials, 0),
-};
-static WEIR_FIELDS(rung_measured, rung_numbers);
-static const struct weir_field rung_fields[] = {
-    FIELD(weir_whatif_rung, "name", name, 0),
-    {.type = WEIR_FIELD_GROUP, .inner = &rung_measured, WEIR_FIELD_PRESENT(struct weir_whatif_rung, trials)},
-};
-WEIR_FIELDS(weir_whatif_rung_fields, rung_fields);
-
-static const struct weir_field change_numbers[] = {
-    FIELD(weir_whatif_change, "measured", measured, 0),
-    FIELD(weir_whatif_change, "measured_low", measured_low, 0),
-    FIELD(weir_whatif_change, "measured_high", measured_high, 0),
-    FIELD(weir_whatif_change, "noise", noise, 0),
-    FIELD(weir_whatif_change, "others_fraction", others, 0),
-};
-static WEIR_FIELDS(change_measured, change_numbers);
-static const struct weir_field change_fields[] = {
-    FIELD(weir_whatif_change, "name", name, 0),
-    FIELD(weir_whatif_change, "flag", flag, WEIR_FIELD_OPTIONAL),
-    FIELD(weir_whatif_change, "basis", basis, WEIR_FIELD_OPTIONAL),
-    FIELD(weir_whatif_change, "limit", limit, WEIR_FIELD_OPTIONAL),
-    FIELD(weir_whatif_change, "why", why, WEIR_FIELD_OPTIONAL),
-    FIELD(weir_whatif_change, "turns", trials, 0),
-    {.type = WEIR_FIELD_GROUP, .inner = &change_measured, WEIR_FIELD_PRESENT(struct weir_whatif_change, trials)},
-};
-WEIR_FIELDS(weir_whatif_change_fields, change_fields);
-
-static const struct weir_field whatif_fields[] = {
-    FIELD(weir_whatif, "data", data, 0),
-    FIELD(weir_whatif, "cold", cold, 0),
-    FIELD(weir_whatif, "checked", checked, 0),
-    FIELD(weir_whatif, "interrupted", interrupted, 0),
-    FIELD(weir_whatif, "step_is_limit", step_is_limit, 0),
-    FIELD(weir_whatif, "num_workers", workers, 0),
-    FIELD(weir_whatif, "prefetch", prefetch, 0),
-    FIELD(weir_whatif, "batch_size", batch_size, 0),
-    FIELD(weir_whatif, "cores", cores, 0),
-    FIELD(weir_whatif, "images_per_s", images_per_s, 0),
-    FIELD(weir_whatif, "data_wait_fraction", data_wait, 0),
-    FIELD(weir_whatif, "others_cores", others_cores, 0),
-    FIELD(weir_whatif, "simulated_images_per_s", simulated, 0),
-    FIELD(weir_whatif, "stretch", stretch, 0),
-    FIELD(weir_whatif, "seconds", seconds, 0),
-};
-WEIR_FIELDS(weir_whatif_fields, whatif_fields);
-
-static void change_json(struct weir_json *json, const struct weir_whatif_change *change)
-{
-    weir_json_object(json, NULL);
-    weir_fields_json(json, &weir_whatif_change_fields, change);
-    weir_json_known(json, "predicted", change->predicted > 0 ? change->predicted : -1);
-    if (change->trials > 0)
-        weir_json_bool(json, "noisy", weir_whatif_is_noisy(change));
-    if (is_checked(change))
-        weir_json_double(json, "error", error_of(change));
-    weir_json_end(json, '}');
-}
-
-static void errors_json(struct weir_json *json, const struct weir_whatif *found)
-{
-    struct errors errors;
-    find_errors(found, &errors);
-    weir_json_object(json, "errors");
-    weir_json_int(json, "pairs", errors.pairs);
-    weir_json_int(json, "noisy", errors.noisy);
-    weir_json_known(json, "median", errors.pairs > 0 ? errors.median : -1);
-    weir_json_known(json, "p90", errors.pairs > 0 ? errors.p90 : -1);
-    weir_json_end(json, '}');
-}
-
-/* Writes the lines of the verdict as elements of an array. */
-static void verdict_json(struct weir_json *json, const char *text)
+/* The lines of the verdict are elements of an array in JSON. */
+static void add_verdict(struct weir_document *document, const char *verdict)
 {
     char line[1024];
-    weir_json_array(json, "verdict");
-    for (const char *at = text; *at;) {
+    if (*verdict)
+        putc('\n', weir_document_text(document, NULL, 0));
+    fputs(verdict, weir_document_text(document, NULL, WEIR_WRAP_COLUMN));
+    document->text.separator = " | ";
+    weir_document_begin(document, "verdict", '[');
+    for (const char *at = verdict; *at;) {
         size_t length = strcspn(at, "\n");
         snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), at);
-        weir_json_text(json, NULL, line);
+        weir_document_fact(document, NULL, (const char *)line);
         at += length + (at[length] == '\n');
     }
-    weir_json_end(json, ']');
+    weir_document_end(document, ']');
 }
 
-void weir_whatif_json(struct weir_json *json, const struct weir_whatif *found)
+#define S struct weir_whatif
+static const struct weir_field whatif_fields[] = {
+    PLAIN("data", data),
+    PLAIN("cold", cold),
+    PLAIN("checked", checked),
+    PLAIN("interrupted", interrupted),
+    PLAIN("step_is_limit", step_is_limit),
+    PLAIN("num_workers", workers),
+    PLAIN("prefetch", prefetch),
+    PLAIN("batch_size", batch_size),
+    PLAIN("cores", cores),
+    PLAIN("images_per_s", images_per_s),
+    PLAIN("data_wait_fraction", data_wait),
+    PLAIN("others_cores", others_cores),
+    PLAIN("simulated_images_per_s", simulated),
+    PLAIN("stretch", stretch),
+    PLAIN("seconds", seconds),
+};
+WEIR_FIELDS(weir_whatif_fields, whatif_fields);
+#undef S
+
+void weir_whatif_describe(struct weir_document *document, const struct weir_whatif *found)
 {
-    weir_fields_json(json, &weir_whatif_fields, found);
-    verdict_json(json, found->verdict);
-    weir_json_array(json, "ladder");
-    for (int i = 0; i < found->n_rungs; i++) {
-        weir_json_object(json, NULL);
-        weir_fields_json(json, &weir_whatif_rung_fields, &found->rungs[i]);
-        if (*found->rungs[i].why)
-            weir_json_text(json, "left_out", found->rungs[i].why);
-        weir_json_end(json, '}');
-    }
-    weir_json_end(json, ']');
-    weir_json_array(json, "changes");
-    for (int i = 0; i < found->n_changes; i++)
-        change_json(json, &found->changes[i]);
-    weir_json_end(json, ']');
-    errors_json(json, found);
+    struct errors errors;
+    find_errors(found, &errors);
+    weir_document_members(document, &weir_whatif_fields, found);
+    add_doubts(document, found, &errors);
+    add_best(document, found);
+    print_head(weir_document_text(document, NULL, 2), found);
+    add_verdict(document, found->verdict);
+    add_tables(document, found);
+    add_errors(document, &errors);
+    if (found->interrupted)
+        fputs("interrupted: results so far\n", weir_document_text(document, NULL, 0));
 }

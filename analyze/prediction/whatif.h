@@ -4,7 +4,7 @@
 #define WEIR_ANALYZE_PREDICTION_WHATIF_H
 
 #include "analyze/causes/thresholds.h"
-#include "base/fields.h"
+#include "base/document.h"
 #include "weir/base.h"
 
 #include <stdbool.h>
@@ -49,7 +49,7 @@ struct weir_whatif {
     struct weir_whatif_change changes[WEIR_WHATIF_CHANGES];
 };
 
-/* Members in logs, except the verdict, the lists, and members derived from others. */
+/* Members in logs, except the verdict, the lists, and members computed from others. */
 extern const struct weir_fields weir_whatif_fields, weir_whatif_rung_fields, weir_whatif_change_fields;
 
 /* Adds an empty rung or change. Returns NULL if there is no room. */
@@ -61,8 +61,7 @@ bool weir_whatif_is_noisy(const struct weir_whatif_change *change);
 /* Returns the measured ratio where it is reliable, otherwise the predicted one; 0 = unknown. */
 double weir_whatif_ratio(const struct weir_whatif_change *change);
 
-void weir_whatif_print(FILE *out, const struct weir_whatif *found);
-/* Writes its members to the open JSON object (docs/internals/log-format.md). */
-void weir_whatif_json(struct weir_json *json, const struct weir_whatif *found);
+/* Describes the result; its members of JSON are those of a log (docs/internals/log-format.md). */
+void weir_whatif_describe(struct weir_document *document, const struct weir_whatif *found);
 
 #endif

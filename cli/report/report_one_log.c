@@ -131,15 +131,14 @@ static int keep_totals(struct run_part *part, const struct weir_loader_report *r
 static int show_whatif(const struct job *job, struct run_part *part, const struct weir_whatif *found)
 {
     part_end(job, part);
-    if (!job->json) {
-        weir_whatif_print(job->out, found);
-        return 0;
-    }
-    weir_json_object(job->json, NULL);
-    weir_json_object(job->json, "whatif");
-    weir_whatif_json(job->json, found);
-    weir_json_end(job->json, '}');
-    weir_json_end(job->json, '}');
+    struct weir_document document;
+    weir_document_over(&document, job->out, job->json);
+    weir_document_begin(&document, NULL, '{');
+    weir_document_begin(&document, "whatif", '{');
+    weir_whatif_describe(&document, found);
+    weir_document_end(&document, '}');
+    weir_document_end(&document, '}');
+    weir_document_close(&document);
     return 0;
 }
 

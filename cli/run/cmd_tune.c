@@ -136,18 +136,19 @@ static int open_session(struct tune_session *s, const struct weir_command *comma
 /* Runs the search and prints its result. A search that ends early also has a result, but a different exit status. */
 static int search(const struct weir_command *command, struct tune_session *s, struct weir_err *err)
 {
+    struct weir_document document;
     weir_trial_progress_begin(&s->progress, 0, s->config.end_ns, "--max-minutes");
     tune_print_head(s, s->out);
     int rc = weir_tune_run(&s->trials.tune, err);
     weir_progress_clear();
     if (s->trials.tune.chosen < 0)
         return rc;
-    if (s->options->json)
-        tune_print_json(s, command, stdout);
-    else
-        tune_print(s, stdout);
-    if (s->page.json)
-        tune_print_json(s, command, s->page.json);
+    weir_document_open(&document, s->options->json ? &weir_json_writer : &weir_terminal_writer, stdout);
+    tune_describe(&document, s, command);
+    if (s->page.json) {
+        weir_document_open(&document, &weir_json_writer, s->page.json);
+        tune_describe(&document, s, command);
+    }
     if (rc == -ENOMEM)
         return weir_err_set(err, rc, "out of memory");
     return s->options->out ? tune_write_config(s, err) : 0;

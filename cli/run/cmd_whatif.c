@@ -58,37 +58,31 @@ static int check_options(const struct whatif_options *options, struct weir_err *
 
 /* ---- outputs ---- */
 
-static void write_members(struct weir_json *json, const struct weir_whatif *found, const struct weir_command *command,
-                          const struct whatif_options *options)
+static void describe(struct weir_document *document, const struct weir_whatif *found,
+                     const struct weir_command *command, const struct whatif_options *options)
 {
     struct weir_sysinfo machine;
     weir_sysinfo_read(&machine);
-    weir_json_text(json, "type", "whatif");
-    weir_json_text(json, "weir", weir_version());
-    weir_json_text(json, "git", weir_git_describe());
-    weir_fields_object(json, "machine", &weir_sysinfo_fields, &machine);
-    weir_options_object(json, "config", NULL, command, options);
-    weir_whatif_json(json, found);
+    weir_document_fact(document, "type", "whatif");
+    weir_document_fact(document, "weir", weir_version());
+    weir_document_fact(document, "git", weir_git_describe());
+    weir_document_object(document, "machine", &weir_sysinfo_fields, &machine);
+    weir_options_document(document, "config", NULL, command, options);
+    weir_whatif_describe(document, found);
+    weir_document_close(document);
 }
 
 static void write_log(FILE *log, const struct weir_whatif *found, const struct weir_command *command,
                       const struct whatif_options *options)
 {
+    struct weir_document document;
     struct weir_json json;
     weir_json_open(&json, log, false);
     weir_json_object(&json, NULL);
-    write_members(&json, found, command, options);
+    weir_document_over(&document, NULL, &json);
+    describe(&document, found, command, options);
     weir_json_end(&json, '}');
     weir_json_close(&json);
-}
-
-static void print_json(const struct weir_whatif *found, const struct weir_command *command,
-                       const struct whatif_options *options)
-{
-    struct weir_json json;
-    weir_cli_json_open(&json, stdout);
-    write_members(&json, found, command, options);
-    weir_cli_json_close(&json);
 }
 
 /* ---- the command ---- */
@@ -139,10 +133,10 @@ static int whatif(const struct weir_command *command, const struct whatif_option
         write_log(log, &found, command, o);
     int closed = weir_output_close(o->log, log, err);
     rc = rc < 0 ? rc : closed;
-    if (rc == 0 && o->json)
-        print_json(&found, command, o);
-    else if (rc == 0)
-        weir_whatif_print(stdout, &found);
+    struct weir_document document;
+    weir_document_open(&document, o->json ? &weir_json_writer : &weir_terminal_writer, stdout);
+    if (rc == 0)
+        describe(&document, &found, command, o);
     return rc;
 }
 

@@ -1,5 +1,5 @@
 #include "cli/run/tune_print.h"
-#include "base/fields.h"
+#include "base/field_rows.h"
 #include "base/files.h"
 
 #include "analyze/trials/child.h"
@@ -73,25 +73,54 @@ static bool in_curve(const struct weir_tune *tune, int workers)
     return best_with(tune, workers) >= 0 || ((workers & (workers - 1)) == 0 && workers <= tune->space.cores);
 }
 
-static void print_curve(const struct weir_tune *tune, FILE *out)
+struct point {
+    int workers;
+    double rate, most, ceiling; /* images/s: measured (0 = not), that of the fastest point, and the predicted maximum */
+    bool is_chosen;
+};
+
+static void print_bar(FILE *out, const void *object)
 {
+    const struct point *point = object;
+    if (point->rate > 0)
+        fprintf(out, "%.*s%s", (int)lround(BAR * point->rate / point->most), "##############################",
+                point->is_chosen ? " <- chosen" : "");
+    else if (isfinite(point->ceiling))
+        fprintf(out, "not measured (at most %.0f)", point->ceiling);
+    else
+        fputs("not measured", out);
+}
+
+static void print_rate(FILE *out, const void *object)
+{
+    const struct point *point = object;
+    if (point->rate > 0)
+        fprintf(out, "%.0f", point->rate);
+}
+
+#define S struct point
+static const struct weir_field points[] = {
+    PLAIN(NULL, workers, COLUMN("workers")),
+    CELL("images/s", print_rate),
+    CELL("", print_bar, .left = true),
+};
+static WEIR_FIELDS(point_fields, points);
+#undef S
+
+static void add_curve(struct weir_document *document, const struct weir_tune *tune)
+{
+    struct point *curve = calloc((size_t)tune->space.workers_max + 1, sizeof *curve);
     double most = 0;
+    int n = 0;
     for (int w = 1; w <= tune->space.workers_max; w++)
         most = fmax(most, rate_with(tune, w));
-    fprintf(out, "\nworkers  images/s\n");
-    for (int w = 1; w <= tune->space.workers_max; w++) {
-        double rate = rate_with(tune, w), ceiling = weir_tune_ceiling(tune, w);
-        if (!in_curve(tune, w))
-            continue;
-        if (rate > 0)
-            fprintf(out, "%7d  %8.0f  %.*s%s\n", w, rate, (int)lround(BAR * rate / most),
-                    "##############################",
-                    w == tune->candidates[tune->chosen].setting.workers ? " <- chosen" : "");
-        else if (isfinite(ceiling))
-            fprintf(out, "%7d  %8s  not measured (at most %.0f)\n", w, "", ceiling);
-        else
-            fprintf(out, "%7d  %8s  not measured\n", w, "");
-    }
+    for (int w = 1; curve && w <= tune->space.workers_max; w++)
+        if (in_curve(tune, w))
+            curve[n++] = (struct point){w, rate_with(tune, w), most, weir_tune_ceiling(tune, w),
+                                        w == tune->candidates[tune->chosen].setting.workers};
+    putc('\n', weir_document_text(document, NULL, 0));
+    weir_document_table(document, NULL, &point_fields, curve, n, sizeof *curve, NULL);
+    free(curve);
 }
 
 /* ---- the result ---- */
@@ -126,46 +155,25 @@ static struct weir_words command_words(const struct tune_session *s)
     return words;
 }
 
-static void print_command(const struct tune_session *s, FILE *out)
-{
-    struct weir_words words = command_words(s);
-    for (int i = 0; i < words.n; i++) {
-        if (i > 0)
-            fputc(' ', out);
-        weir_shell_word(out, words.argv[i]);
-    }
-    fputc('\n', out);
-    weir_words_free(&words);
-}
-
 static double took_s(const struct tune_session *s)
 {
     return (double)(weir_clock_monotonic_ns() - s->begin_ns) / 1e9;
 }
 
-static void print_noise(const struct weir_tune *tune, FILE *out)
+static void add_chosen(struct weir_document *document, const struct weir_tune *tune)
 {
-    struct weir_wrap wrap;
-    if (!weir_tune_is_noisy(tune))
-        return;
-    fprintf(weir_wrap_open(&wrap, out, 2, NULL),
-            "noise: identical trials differ by up to %.0f %%, so no choice is certain within 3 %%; stop other "
-            "processes, then run weir tune again\n",
-            100 * tune->noise);
-    weir_wrap_close(&wrap);
-}
-
-static void print_chosen(const struct tune_session *s, FILE *out)
-{
-    const struct weir_tune *tune = &s->trials.tune;
     const struct weir_tune_candidate *c = &tune->candidates[tune->chosen];
     struct weir_interval rate;
-    struct weir_wrap wrap;
     char setting[192];
-    fputc('\n', out);
-    print_noise(tune, out);
-    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
-    wrap.highlight = true;
+    FILE *text = weir_document_text(document, NULL, 2);
+    putc('\n', text);
+    if (weir_tune_is_noisy(tune))
+        fprintf(text,
+                "noise: identical trials differ by up to %.0f %%, so no choice is certain within 3 %%; stop other "
+                "processes, then run weir tune again\n",
+                100 * tune->noise);
+    text = weir_document_text(document, NULL, 2);
+    document->text.highlight = true;
     weir_tune_describe(&tune->space, &c->setting, setting, sizeof setting);
     weir_tune_interval(tune, tune->chosen, &rate);
     fprintf(text, "chosen: %s: %.0f images/s (%.0f to %.0f), peak memory %s", setting, rate.median, rate.least,
@@ -175,110 +183,111 @@ static void print_chosen(const struct tune_session *s, FILE *out)
     if (tune->ratio.n > 0)
         fprintf(text, "; %.3f of the rate of the fastest setting", tune->ratio.median);
     fputc('\n', text);
-    weir_wrap_close(&wrap);
 }
 
-static void print_end(const struct tune_session *s, FILE *out)
+static const char *end_name(int end)
+{
+    static const char *const ends[] = {"done", "time", "interrupted", "failed"};
+    return ends[end];
+}
+
+static void add_end(struct weir_document *document, const struct tune_session *s)
 {
     const struct weir_tune *tune = &s->trials.tune;
-    struct weir_wrap wrap;
-    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
+    struct weir_words words = command_words(s);
+    FILE *text = weir_document_text(document, NULL, 2);
     fprintf(text, "\n%d settings, %d trials, %.1f s", tune->n, tune->trials, took_s(s));
     if (tune->noise > 0)
         fprintf(text, "; noise: trials of the same setting differ by up to %.1f %%", 100 * tune->noise);
     fputc('\n', text);
-    weir_wrap_close(&wrap);
     if (tune->end == WEIR_TUNE_INTERRUPTED)
-        fputs("interrupted: this is the best setting so far\n", out);
+        fputs("interrupted: this is the best setting so far\n", text);
     if (tune->end == WEIR_TUNE_TIME)
-        fputs("--max-minutes reached: this is the best setting so far\n", out);
+        fputs("--max-minutes reached: this is the best setting so far\n", text);
+    weir_document_fact(document, "chosen", tune->chosen);
+    weir_document_fact(document, "fastest", tune->fastest);
+    weir_document_known(document, "ratio_to_fastest", tune->ratio.n > 0 ? tune->ratio.median : -1);
+    weir_document_known(document, "noise", tune->noise > 0 ? tune->noise : -1);
+    weir_document_fact(document, "turns", tune->trials);
+    weir_document_fact(document, "end", end_name((int)tune->end));
+    weir_document_fact(document, "took_s", took_s(s));
+    weir_document_strings(document, "command", words.argv, words.n);
+    FILE *out = weir_document_stream(document);
+    for (int i = 0; out && i < words.n; i++) {
+        fputs(i > 0 ? " " : "", out);
+        weir_shell_word(out, words.argv[i]);
+    }
+    if (out)
+        fputc('\n', out);
+    weir_words_free(&words);
 }
 
-void tune_print(const struct tune_session *s, FILE *out)
+/* ---- candidates ---- */
+
+static double round_of(const void *trial)
 {
-    print_chosen(s, out);
-    print_curve(&s->trials.tune, out);
-    print_end(s, out);
-    print_command(s, out);
+    return MAX(((const struct weir_trial *)trial)->round, 0);
 }
 
-/* ---- JSON ---- */
+#define S struct weir_trial
+static const struct weir_field turn[] = {
+    DERIVED("round", round_of), PLAIN("images_per_s", measured.images_per_s),     PLAIN("seconds", measured.seconds),
+    PLAIN("cpu_s", cpu_s),      PLAIN("peak_rss_bytes", measured.peak_rss_bytes),
+};
+static WEIR_FIELDS(turn_fields, turn);
+#undef S
 
-static void write_setting(struct weir_json *json, const struct weir_tune_space *space,
-                          const struct weir_tune_setting *setting)
-{
-    weir_json_object(json, "setting");
-    weir_json_int(json, "num_workers", setting->workers);
-    weir_json_int(json, "prefetch", setting->prefetch);
-    weir_json_text(json, "io", setting->engine >= 0 ? space->engines[setting->engine] : "auto");
-    weir_json_known(json, "io_depth", setting->depth > 0 ? setting->depth : -1);
-    weir_json_text(json, "decoder", setting->decoder >= 0 ? space->decoders[setting->decoder] : "auto");
-    weir_json_double(json, "decode_cache_bytes", setting->cache_bytes);
-    weir_json_end(json, '}');
-}
-
-static void write_candidate(struct weir_json *json, const struct weir_tune *tune, int i)
+static void add_candidate(struct weir_document *document, const struct weir_tune *tune, int i)
 {
     const struct weir_tune_candidate *c = &tune->candidates[i];
+    const struct weir_tune_setting *setting = &c->setting;
     struct weir_interval rate;
     weir_tune_interval(tune, i, &rate);
-    weir_json_object(json, NULL);
-    write_setting(json, &tune->space, &c->setting);
-    weir_json_known(json, "images_per_s", rate.n > 0 ? rate.median : -1);
-    weir_json_known(json, "peak_rss_bytes", weir_candidate_median(&c->measured, weir_trial_peak_bytes));
-    weir_json_text(json, "error", *c->measured.why ? c->measured.why : NULL);
-    weir_json_array(json, "turns");
-    for (int t = 0; t < c->measured.n_trials; t++) {
-        const struct weir_trial *trial = &c->measured.trials[t];
-        weir_json_object(json, NULL);
-        weir_json_int(json, "round", MAX(trial->round, 0));
-        weir_json_double(json, "images_per_s", trial->measured.images_per_s);
-        weir_json_double(json, "seconds", trial->measured.seconds);
-        weir_json_double(json, "cpu_s", trial->cpu_s);
-        weir_json_uint(json, "peak_rss_bytes", trial->measured.peak_rss_bytes);
-        weir_json_end(json, '}');
-    }
-    weir_json_end(json, ']');
-    weir_json_end(json, '}');
+    weir_document_begin(document, NULL, '{');
+    weir_document_begin(document, "setting", '{');
+    weir_document_fact(document, "num_workers", setting->workers);
+    weir_document_fact(document, "prefetch", setting->prefetch);
+    weir_document_fact(document, "io", setting->engine >= 0 ? tune->space.engines[setting->engine] : "auto");
+    weir_document_known(document, "io_depth", setting->depth > 0 ? setting->depth : -1);
+    weir_document_fact(document, "decoder", setting->decoder >= 0 ? tune->space.decoders[setting->decoder] : "auto");
+    weir_document_fact(document, "decode_cache_bytes", setting->cache_bytes);
+    weir_document_end(document, '}');
+    weir_document_known(document, "images_per_s", rate.n > 0 ? rate.median : -1);
+    weir_document_known(document, "peak_rss_bytes", weir_candidate_median(&c->measured, weir_trial_peak_bytes));
+    weir_document_fact(document, "error", *c->measured.why ? (const char *)c->measured.why : NULL);
+    weir_document_table(document, "turns", &turn_fields, c->measured.trials, c->measured.n_trials,
+                        sizeof *c->measured.trials, NULL);
+    weir_document_end(document, '}');
 }
 
-static void write_bounds(struct weir_json *json, const struct weir_demands *demands)
+static void add_space(struct weir_document *document, const struct weir_tune *tune)
 {
-    weir_json_object(json, "bounds");
+    const struct weir_demands *demands = &tune->look.demands;
+    weir_document_begin(document, "bounds", '{');
     for (int i = 0; i < WEIR_RESOURCES && demands->known; i++)
         if (demands->bound[i] > 0)
-            weir_json_double(json, weir_resource_name((enum weir_resource)i), demands->bound[i]);
-    weir_json_end(json, '}');
+            weir_document_fact(document, weir_resource_name((enum weir_resource)i), demands->bound[i]);
+    weir_document_end(document, '}');
 }
 
-void tune_print_json(const struct tune_session *s, const struct weir_command *command, FILE *out)
+void tune_describe(struct weir_document *document, const struct tune_session *s, const struct weir_command *command)
 {
-    static const char *const ends[] = {"done", "time", "interrupted", "failed"};
     const struct weir_tune *tune = &s->trials.tune;
-    struct weir_json json;
-    weir_cli_json_open(&json, out);
-    weir_json_text(&json, "weir", weir_version());
-    weir_json_text(&json, "data", s->data);
-    weir_options_object(&json, "config", NULL, command, s->options);
-    weir_json_int(&json, "cores", tune->space.cores);
-    weir_json_known(&json, "page_cache_fraction", s->cached);
-    write_bounds(&json, &tune->look.demands);
-    weir_strings_json(&json, "path", s->lines, s->n_lines);
-    weir_json_array(&json, "candidates");
+    weir_document_fact(document, "weir", weir_version());
+    weir_document_fact(document, "data", s->data);
+    weir_options_document(document, "config", NULL, command, s->options);
+    weir_document_fact(document, "cores", tune->space.cores);
+    weir_document_known(document, "page_cache_fraction", s->cached);
+    add_space(document, tune);
+    weir_document_strings(document, "path", s->lines, s->n_lines);
+    weir_document_begin(document, "candidates", '[');
     for (int i = 0; i < tune->n; i++)
-        write_candidate(&json, tune, i);
-    weir_json_end(&json, ']');
-    weir_json_int(&json, "chosen", tune->chosen);
-    weir_json_int(&json, "fastest", tune->fastest);
-    weir_json_known(&json, "ratio_to_fastest", tune->ratio.n > 0 ? tune->ratio.median : -1);
-    weir_json_known(&json, "noise", tune->noise > 0 ? tune->noise : -1);
-    weir_json_int(&json, "turns", tune->trials);
-    weir_json_text(&json, "end", ends[tune->end]);
-    weir_json_double(&json, "took_s", took_s(s));
-    struct weir_words words = command_words(s);
-    weir_strings_json(&json, "command", words.argv, words.n);
-    weir_words_free(&words);
-    weir_cli_json_close(&json);
+        add_candidate(document, tune, i);
+    weir_document_end(document, ']');
+    add_chosen(document, tune);
+    add_curve(document, tune);
+    add_end(document, s);
+    weir_document_close(document);
 }
 
 /* ---- the file of --out ---- */

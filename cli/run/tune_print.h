@@ -41,9 +41,10 @@ struct tune_session {
 };
 
 void tune_print_head(const struct tune_session *session, FILE *out);
-/* Prints the chosen setting, the curve, the noise, how the search ended and, as the last line, the command line. */
-void tune_print(const struct tune_session *session, FILE *out);
-void tune_print_json(const struct tune_session *session, const struct weir_command *command, FILE *out);
+/* Describes the chosen setting, the curve, the noise, how the search ended and, as the last line, the command line.
+ * Closes the document. */
+void tune_describe(struct weir_document *document, const struct tune_session *session,
+                   const struct weir_command *command);
 /* Writes the settings file of --out, replacing an existing file atomically. Returns 0 or -errno. */
 int tune_write_config(struct tune_session *session, struct weir_err *err);
 

@@ -402,7 +402,7 @@ static const struct weir_field io[] = {
     PLAIN("server_limit", server.limit),
     PLAIN("server_limit_most", server.limit_most),
     PLAIN("server_limit_fixed", server.limit_fixed),
-    WEIR_FIELD(S, "server_host", server.host, WEIR_FIELD_OMIT | WEIR_FIELD_OPTIONAL | WEIR_FIELD_SHOWN),
+    WEIR_FIELD(S, "server_host", server.host, WEIR_FIELD_OPTIONAL | WEIR_FIELD_SHOWN),
 };
 static WEIR_FIELDS(io_fields, io);
 
