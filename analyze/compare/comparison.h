@@ -4,6 +4,7 @@
 
 #include "analyze/compare/compared.h"
 #include "analyze/compare/delta.h"
+#include "base/document.h"
 #include "weir/base.h"
 
 #include <stdbool.h>
@@ -34,9 +35,7 @@ void weir_comparison_free(struct weir_comparison *comparison);
 /* Returns the fraction by which `after` is slower; negative = faster, NAN = unknown. Rates and times count alike. */
 double weir_comparison_slower(const struct weir_comparison *comparison);
 
-/* Prints the verdict, the tables, the settings that differ and the test. all: also small stages. */
-void weir_comparison_print(FILE *out, const struct weir_comparison *comparison, bool all);
-/* Writes the members into the open object. */
-void weir_comparison_json(struct weir_json *json, const struct weir_comparison *comparison);
+/* Describes the verdict, the tables, the settings that differ and the test. all: also small stages, for people. */
+void weir_comparison_describe(struct weir_document *document, const struct weir_comparison *comparison, bool all);
 
 #endif

@@ -1,7 +1,6 @@
 /* The text of a comparison. */
 #include "analyze/compare/comparison.h"
-#include "base/table.h"
-#include "base/terminal.h"
+#include "base/field_rows.h"
 #include "base/text.h"
 
 #include <math.h>
@@ -38,69 +37,87 @@ static bool is_change(const struct weir_delta *change)
     return change->kind == WEIR_DELTA_LOWER || change->kind == WEIR_DELTA_HIGHER;
 }
 
-/* points: the values are fractions, so their change is in percentage points. */
-static void add_change(struct weir_table *table, const struct weir_delta *change, bool points)
-{
-    const char *unit = points ? "" : "%";
-    if (is_change(change) && isfinite(change->change))
-        weir_table_cell(table, "%+.1f%s", 100 * change->change, unit);
-    else
-        weir_table_cell(table, isnan(change->before) ? "new" : isnan(change->after) ? "gone" : "~");
-    if (isfinite(change->low) && isfinite(change->high))
-        weir_table_cell(table, "%+.1f%s to %+.1f%s", 100 * change->low, unit, 100 * change->high, unit);
-    else
-        weir_table_cell(table, "-");
-    if (isnan(change->p))
-        weir_table_cell(table, "-");
-    else
-        weir_table_cell(table, change->p < 0.0001 ? "<0.0001" : "%.4f", change->p);
-    weir_table_cell(table, "%d+%d", change->n_before, change->n_after);
-}
+/* A line of the table. */
+struct line {
+    const char *name;
+    struct weir_delta of;
+    bool rate, points, fastest; /* points: the values are fractions, so their change is in percentage points */
+};
 
-static void add_value_row(struct weir_table *table, const char *name, const struct weir_delta *change, bool rate)
+static void print_value(FILE *out, const struct line *line, double value)
 {
     char text[32];
-    weir_table_cell(table, "%s", name);
-    weir_table_cell(table, "%s", value_text(text, change->before, rate));
-    weir_table_cell(table, "%s", value_text(text, change->after, rate));
-    add_change(table, change, false);
+    if (line->points && !isnan(value))
+        fprintf(out, "%.1f%%", 100 * value);
+    else
+        fputs(value_text(text, value, line->rate), out);
 }
 
-/* Shows the change of the fastest call, marked with *, if noise hides that of all calls. */
-static void add_stage_row(struct weir_table *table, const struct weir_comparison_row *row)
+static void print_before(FILE *out, const void *line)
 {
-    char text[32];
-    if (is_change(&row->change) || !is_change(&row->fastest)) {
-        add_value_row(table, row->name, &row->change, false);
-        return;
-    }
-    weir_table_cell(table, "%s", row->name);
-    weir_table_cell(table, "%s", value_text(text, row->change.before, false));
-    weir_table_cell(table, "%s", value_text(text, row->change.after, false));
-    weir_table_cell(table, "*%+.1f%%", 100 * row->fastest.change);
-    weir_table_cell(table, "%+.1f%% to %+.1f%%", 100 * row->fastest.low, 100 * row->fastest.high);
-    weir_table_cell(table, row->fastest.p < 0.0001 ? "<0.0001" : "%.4f", row->fastest.p);
-    weir_table_cell(table, "%d+%d", row->fastest.n_before, row->fastest.n_after);
+    print_value(out, line, ((const struct line *)line)->of.before);
+}
+
+static void print_after(FILE *out, const void *line)
+{
+    print_value(out, line, ((const struct line *)line)->of.after);
+}
+
+static void print_change(FILE *out, const void *object)
+{
+    const struct line *line = object;
+    const struct weir_delta *of = &line->of;
+    if (is_change(of) && isfinite(of->change))
+        fprintf(out, "%s%+.1f%s", line->fastest ? "*" : "", 100 * of->change, line->points ? "" : "%");
+    else
+        fputs(isnan(of->before) ? "new" : isnan(of->after) ? "gone" : "~", out);
+}
+
+static void print_interval(FILE *out, const void *object)
+{
+    const struct line *line = object;
+    const char *unit = line->points ? "" : "%";
+    if (isfinite(line->of.low) && isfinite(line->of.high))
+        fprintf(out, "%+.1f%s to %+.1f%s", 100 * line->of.low, unit, 100 * line->of.high, unit);
+    else
+        putc('-', out);
+}
+
+static void print_p(FILE *out, const void *line)
+{
+    double p = ((const struct line *)line)->of.p;
+    fprintf(out, isnan(p) ? "-" : p < 0.0001 ? "<0.0001" : "%.4f", p);
+}
+
+static void print_n(FILE *out, const void *line)
+{
+    const struct weir_delta *of = &((const struct line *)line)->of;
+    fprintf(out, "%d+%d", of->n_before, of->n_after);
+}
+
+/* The change of the fastest call, marked with *, is shown if noise hides that of all calls. */
+static bool shows_fastest(const struct weir_comparison_row *row)
+{
+    return !is_change(&row->change) && is_change(&row->fastest);
 }
 
 static bool has_fastest(const struct weir_comparison *c)
 {
     for (int i = 0; i < c->n_rows; i++)
-        if (!c->rows[i].small && !is_change(&c->rows[i].change) && is_change(&c->rows[i].fastest))
+        if (!c->rows[i].small && shows_fastest(&c->rows[i]))
             return true;
     return false;
 }
 
-static void add_wait_row(struct weir_table *table, const struct weir_delta *change)
+static struct line stage_line(const struct weir_comparison_row *row)
 {
-    if (isnan(change->before) && isnan(change->after))
-        return;
-    weir_table_cell(table, "data wait");
-    for (int i = 0; i < 2; i++) {
-        double wait = i == 0 ? change->before : change->after;
-        weir_table_cell(table, isnan(wait) ? "-" : "%.1f%%", 100 * wait);
+    struct line line = {row->name, row->change, .fastest = shows_fastest(row)};
+    if (line.fastest) {
+        line.of = row->fastest;
+        line.of.before = row->change.before;
+        line.of.after = row->change.after;
     }
-    add_change(table, change, true);
+    return line;
 }
 
 /* Returns the noun for the table's rows. */
@@ -109,33 +126,41 @@ static const char *rows_of(const struct weir_comparison *c)
     return strcmp(c->before->unit, "trial") == 0 ? "candidate" : "stage";
 }
 
-static void print_tables(FILE *out, const struct weir_comparison *c, bool all)
+#define S struct line
+static void add_table(struct weir_document *document, const struct weir_comparison *c, bool all)
 {
     char heading[64] = "";
-    const struct weir_column columns[] = {{heading, .left = true, .shrink_to = 22, .width = 22},
-                                          {"before", .width = 9},
-                                          {"after", .width = 9},
-                                          {"change", .width = 7},
-                                          {"interval", .priority = 1, .width = 18},
-                                          {"p", .priority = 2, .width = 7},
-                                          {"n", .priority = 3, .width = 5}};
-    struct weir_table table;
-    int left_out = 0;
+    const struct weir_field columns[] = {
+        PLAIN(NULL, name, COLUMN(heading, .left = true, .shrink_to = 22, .width = 22)),
+        CELL("before", print_before, .width = 9),
+        CELL("after", print_after, .width = 9),
+        CELL("change", print_change, .width = 7),
+        CELL("interval", print_interval, .priority = 1, .width = 18),
+        CELL("p", print_p, .priority = 2, .width = 7),
+        CELL("n", print_n, .priority = 3, .width = 5),
+    };
+    const WEIR_FIELDS(fields, columns);
+    struct line *lines = calloc((size_t)c->n_rows + 2, sizeof *lines);
+    int n = 0, left_out = 0;
+    if (!lines)
+        return;
     if (c->n_rows > 0)
         snprintf(heading, sizeof heading, "%s, per %s", rows_of(c), c->before->per ? c->before->per : "");
-    weir_table_open(&table, columns, sizeof columns / sizeof *columns);
-    add_value_row(&table, c->before->whole_name, &c->whole, is_rate(c));
-    add_wait_row(&table, &c->wait);
+    lines[n++] = (struct line){c->before->whole_name, c->whole, .rate = is_rate(c)};
+    if (!isnan(c->wait.before) || !isnan(c->wait.after))
+        lines[n++] = (struct line){"data wait", c->wait, .points = true};
     for (int i = 0; i < c->n_rows; i++)
         if (all || !c->rows[i].small)
-            add_stage_row(&table, &c->rows[i]);
+            lines[n++] = stage_line(&c->rows[i]);
         else
             left_out++;
-    weir_table_print(out, &table);
+    weir_document_table(document, NULL, &fields, lines, n, sizeof *lines, NULL);
+    free(lines);
     if (left_out > 0)
-        fprintf(out, "%d more %s%s under 1 %% of the largest: --wide\n", left_out, rows_of(c),
-                left_out == 1 ? "" : "s");
+        fprintf(weir_document_text(document, NULL, 0), "%d more %s%s under 1 %% of the largest: --wide\n", left_out,
+                rows_of(c), left_out == 1 ? "" : "s");
 }
+#undef S
 
 /* ---- lines ---- */
 
@@ -157,17 +182,6 @@ static void write_verdict(FILE *out, const struct weir_comparison *c)
                 -100 * low, c->before->unit);
 }
 
-static void print_headline(FILE *out, const struct weir_comparison *c)
-{
-    struct weir_wrap wrap;
-    FILE *text = weir_wrap_open(&wrap, out, WEIR_WRAP_COLUMN, NULL);
-    wrap.highlight = true;
-    fputs(is_change(&c->whole) ? "verdict: " : "verdict: ~ ", text);
-    write_verdict(text, c);
-    putc('\n', text);
-    weir_wrap_close(&wrap);
-}
-
 static void print_file(FILE *out, const char *side, const struct weir_compared *compared, const char *unit)
 {
     fprintf(out, "%s %s: %s, %zu %s%s%s\n", side, compared->path, compared->what, compared->whole.n, unit,
@@ -181,36 +195,66 @@ static void print_bound(FILE *out, const char *side, const struct weir_compared 
             bound ? compared->cause : "");
 }
 
+/* ---- settings ---- */
+
+struct difference {
+    const char *name, *before, *after; /* NULL = missing */
+    bool machine;                      /* of the machine and versions */
+};
+
+#define S struct difference
+static const struct weir_field difference[] = {
+    PLAIN("name", name),
+    PLAIN("before", before),
+    PLAIN("after", after),
+};
+static WEIR_FIELDS(difference_fields, difference);
+#undef S
+
 static const char *value_of(const struct weir_compared *compared, const char *name)
 {
     for (int i = 0; i < compared->n_settings; i++)
         if (strcmp(compared->settings[i].name, name) == 0)
             return compared->settings[i].value;
-    return "-";
+    return NULL;
 }
 
-/* Prints the settings of `of` that differ, either those of the machine and versions, or the others. */
-static int print_settings(FILE *out, const struct weir_comparison *c, bool machine)
+static bool is_of_machine(const char *name)
+{
+    return strncmp(name, "machine.", 8) == 0 || strncmp(name, "versions.", 9) == 0 || strcmp(name, "used.host") == 0;
+}
+
+/* Finds the settings that differ. Returns their number. The caller frees the list, which is NULL without memory. */
+static int find_differences(const struct weir_comparison *c, struct difference **list)
 {
     int n = 0;
-    for (int side = 0; side < 2; side++) {
-        const struct weir_compared *of = side == 0 ? c->before : c->after, *other = side == 0 ? c->after : c->before;
-        for (int i = 0; i < of->n_settings; i++) {
-            const char *name = of->settings[i].name, *value = value_of(other, name);
-            bool own = strncmp(name, "machine.", 8) == 0 || strncmp(name, "versions.", 9) == 0 ||
-                       strcmp(name, "used.host") == 0;
-            if (own != machine || strcmp(value, of->settings[i].value) == 0 || (side == 1 && strcmp(value, "-") != 0))
-                continue;
-            fprintf(out, "%s%s %s -> %s",
-                    n++ > 0   ? ", "
-                    : machine ? "machines differ: "
-                              : "settings differ: ",
-                    name, side == 0 ? of->settings[i].value : value, side == 0 ? value : of->settings[i].value);
-        }
+    *list = calloc((size_t)(c->before->n_settings + c->after->n_settings) + 1, sizeof **list);
+    for (int i = 0; i < c->before->n_settings && *list; i++) {
+        const struct weir_compared_setting *setting = &c->before->settings[i];
+        const char *after = value_of(c->after, setting->name);
+        if (strcmp(setting->value, after ? after : "-") != 0)
+            (*list)[n++] = (struct difference){setting->name, setting->value, after, is_of_machine(setting->name)};
     }
-    if (n > 0)
-        putc('\n', out);
+    for (int i = 0; i < c->after->n_settings && *list; i++) {
+        const struct weir_compared_setting *setting = &c->after->settings[i];
+        if (!value_of(c->before, setting->name))
+            (*list)[n++] = (struct difference){setting->name, NULL, setting->value, is_of_machine(setting->name)};
+    }
     return n;
+}
+
+static void print_settings(FILE *out, const struct difference *list, int n, bool machine)
+{
+    int printed = 0;
+    for (int i = 0; i < n; i++)
+        if (list[i].machine == machine)
+            fprintf(out, "%s%s %s -> %s",
+                    printed++ > 0 ? ", "
+                    : machine     ? "machines differ: "
+                                  : "settings differ: ",
+                    list[i].name, list[i].before ? list[i].before : "-", list[i].after ? list[i].after : "-");
+    if (printed > 0)
+        putc('\n', out);
 }
 
 static void print_load(FILE *out, const struct weir_comparison *c)
@@ -238,18 +282,80 @@ static void print_test(FILE *out, const struct weir_comparison *c)
     putc('\n', out);
 }
 
-void weir_comparison_print(FILE *out, const struct weir_comparison *c, bool all)
+/* ---- the comparison ---- */
+
+static const char *result_name(int kind)
 {
-    struct weir_wrap wrap;
-    print_headline(out, c);
-    FILE *text = weir_wrap_open(&wrap, out, 2, ", ");
-    print_file(text, "before", c->before, c->before->unit);
-    print_file(text, "after ", c->after, c->after->unit);
-    weir_wrap_close(&wrap);
-    putc('\n', out);
-    print_tables(out, c, all);
-    putc('\n', out);
-    text = weir_wrap_open(&wrap, out, 2, NULL);
+    static const char *const kinds[] = {
+        [WEIR_DELTA_NOISE] = "none", [WEIR_DELTA_LOWER] = "lower", [WEIR_DELTA_HIGHER] = "higher"};
+    return kinds[kind];
+}
+
+#define S struct weir_delta
+static const struct weir_field delta[] = {
+    NAME("result", kind, result_name),
+    PLAIN("before", before),
+    PLAIN("after", after),
+    PLAIN("change", change),
+    PLAIN("low", low),
+    PLAIN("high", high),
+    PLAIN("p", p),
+    PLAIN("n_before", n_before),
+    PLAIN("n_after", n_after),
+};
+static WEIR_FIELDS(delta_fields, delta);
+#undef S
+
+#define S struct weir_comparison_row
+#define DELTA(member)                                                                                                  \
+    {                                                                                                                  \
+        .type = WEIR_FIELD_GROUP, .inner = &delta_fields, WEIR_FIELD_AT(S, member)                                     \
+    }
+static const struct weir_field change[] = {PLAIN("name", name), DELTA(change)};
+static WEIR_FIELDS(change_fields, change);
+static const struct weir_field fastest[] = {PLAIN("name", name), DELTA(fastest)};
+static WEIR_FIELDS(fastest_fields, fastest);
+static const struct weir_field stage[] = {PLAIN("name", name), DELTA(change), OBJECT("fastest", fastest_fields)};
+static WEIR_FIELDS(stage_fields, stage);
+#undef S
+
+static const char *bound_name(int bound)
+{
+    return weir_data_bound_name((enum weir_data_bound)bound);
+}
+
+#define S struct weir_compared
+static const struct weir_field file[] = {
+    PLAIN("file", path),      PLAIN("kind", family),
+    PLAIN("unit", unit),      NAME("data_bound", bound, bound_name),
+    OPTIONAL("cause", cause), KNOWN("others_cores", others_cores),
+    PLAIN("cut_off", cut),
+};
+static WEIR_FIELDS(file_fields, file);
+#undef S
+
+static void add_change(struct weir_document *document, const char *key, const char *name, const struct weir_delta *of)
+{
+    const struct weir_comparison_row row = {.name = name, .change = *of};
+    weir_document_object(document, key, &change_fields, &row);
+}
+
+static void add_verdict(struct weir_document *document, const struct weir_comparison *c)
+{
+    FILE *text = weir_document_text(document, "verdict", WEIR_WRAP_COLUMN);
+    document->text.highlight = true;
+    if (!document->json)
+        fputs(is_change(&c->whole) ? "verdict: " : "verdict: ~ ", text);
+    write_verdict(text, c);
+    putc('\n', text);
+}
+
+static void add_remarks(struct weir_document *document, const struct weir_comparison *c)
+{
+    struct difference *differences;
+    int n = find_differences(c, &differences);
+    FILE *text = weir_document_text(document, NULL, 2);
+    putc('\n', text);
     if (strcmp(c->before->unit, "trial") != 0) {
         print_bound(text, "data-bound: ", c->before);
         print_bound(text, " -> ", c->after);
@@ -258,109 +364,29 @@ void weir_comparison_print(FILE *out, const struct weir_comparison *c, bool all)
     if (c->stages_differ)
         fprintf(text, "stages: not compared, because one file has them per %s and the other per %s\n", c->before->per,
                 c->after->per);
-    print_settings(text, c, false);
-    print_settings(text, c, true);
+    print_settings(text, differences, n, false);
+    print_settings(text, differences, n, true);
     print_load(text, c);
     print_test(text, c);
-    weir_wrap_close(&wrap);
+    weir_document_table(document, "differences", &difference_fields, differences, n, sizeof *differences, NULL);
+    free(differences);
 }
 
-/* ---- JSON ---- */
-
-static void number(struct weir_json *json, const char *key, double value)
+void weir_comparison_describe(struct weir_document *document, const struct weir_comparison *c, bool all)
 {
-    if (isfinite(value))
-        weir_json_double(json, key, value);
-    else
-        weir_json_null(json, key);
-}
-
-static void members_json(struct weir_json *json, const char *name, const struct weir_delta *change)
-{
-    static const char *const kinds[] = {
-        [WEIR_DELTA_NOISE] = "none", [WEIR_DELTA_LOWER] = "lower", [WEIR_DELTA_HIGHER] = "higher"};
-    weir_json_text(json, "name", name);
-    weir_json_text(json, "result", kinds[change->kind]);
-    number(json, "before", change->before);
-    number(json, "after", change->after);
-    number(json, "change", change->change);
-    number(json, "low", change->low);
-    number(json, "high", change->high);
-    number(json, "p", change->p);
-    weir_json_int(json, "n_before", change->n_before);
-    weir_json_int(json, "n_after", change->n_after);
-}
-
-static void change_json(struct weir_json *json, const char *key, const char *name, const struct weir_delta *change)
-{
-    weir_json_object(json, key);
-    members_json(json, name, change);
-    weir_json_end(json, '}');
-}
-
-static void row_json(struct weir_json *json, const struct weir_comparison_row *row)
-{
-    weir_json_object(json, NULL);
-    members_json(json, row->name, &row->change);
-    change_json(json, "fastest", row->name, &row->fastest);
-    weir_json_end(json, '}');
-}
-
-static void file_json(struct weir_json *json, const char *key, const struct weir_compared *compared)
-{
-    weir_json_object(json, key);
-    weir_json_text(json, "file", compared->path);
-    weir_json_text(json, "kind", compared->family);
-    weir_json_text(json, "unit", compared->unit);
-    weir_json_text(json, "data_bound", weir_data_bound_name(compared->bound));
-    weir_json_text(json, "cause", compared->cause[0] ? compared->cause : NULL);
-    weir_json_known(json, "others_cores", compared->others_cores);
-    weir_json_bool(json, "cut_off", compared->cut);
-    weir_json_end(json, '}');
-}
-
-static void settings_json(struct weir_json *json, const struct weir_comparison *c)
-{
-    weir_json_array(json, "differences");
-    for (int side = 0; side < 2; side++) {
-        const struct weir_compared *of = side == 0 ? c->before : c->after, *other = side == 0 ? c->after : c->before;
-        for (int i = 0; i < of->n_settings; i++) {
-            const char *value = value_of(other, of->settings[i].name);
-            if (strcmp(value, of->settings[i].value) == 0 || (side == 1 && strcmp(value, "-") != 0))
-                continue;
-            weir_json_object(json, NULL);
-            weir_json_text(json, "name", of->settings[i].name);
-            weir_json_text(json, "before", side == 0 ? of->settings[i].value : NULL);
-            weir_json_text(json, "after", side == 1 ? of->settings[i].value : strcmp(value, "-") == 0 ? NULL : value);
-            weir_json_end(json, '}');
-        }
-    }
-    weir_json_end(json, ']');
-}
-
-static void verdict_json(struct weir_json *json, const struct weir_comparison *c)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (out)
-        write_verdict(out, c);
-    weir_json_text(json, "verdict", out && fclose(out) == 0 ? text : NULL);
-    free(text);
-}
-
-void weir_comparison_json(struct weir_json *json, const struct weir_comparison *c)
-{
-    verdict_json(json, c);
-    file_json(json, "before", c->before);
-    file_json(json, "after", c->after);
-    change_json(json, "whole", c->before->whole_name, &c->whole);
-    number(json, "slower", weir_comparison_slower(c));
-    change_json(json, "data_wait", "data wait", &c->wait);
-    weir_json_text(json, "per", c->before->per);
-    weir_json_array(json, "stages");
-    for (int i = 0; i < c->n_rows; i++)
-        row_json(json, &c->rows[i]);
-    weir_json_end(json, ']');
-    settings_json(json, c);
+    add_verdict(document, c);
+    weir_document_object(document, "before", &file_fields, c->before);
+    weir_document_object(document, "after", &file_fields, c->after);
+    FILE *text = weir_document_text(document, NULL, 2);
+    document->text.separator = ", ";
+    print_file(text, "before", c->before, c->before->unit);
+    print_file(text, "after ", c->after, c->after->unit);
+    putc('\n', text);
+    add_change(document, "whole", c->before->whole_name, &c->whole);
+    weir_document_fact(document, "slower", weir_comparison_slower(c));
+    add_change(document, "data_wait", "data wait", &c->wait);
+    weir_document_fact(document, "per", c->before->per);
+    weir_document_table(document, "stages", &stage_fields, c->rows, c->n_rows, sizeof *c->rows, NULL);
+    add_table(document, c, all);
+    add_remarks(document, c);
 }

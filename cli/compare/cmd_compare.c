@@ -76,18 +76,20 @@ static int judge(const struct weir_command *command, const struct weir_compariso
     return WEIR_EXIT_SLOWER;
 }
 
-static void write_json(FILE *out, const struct weir_comparison *comparisons, int n)
+static void describe(const struct weir_document_writer *writer, FILE *out, const struct weir_comparison *comparisons,
+                     int n, bool all)
 {
-    struct weir_json json;
-    weir_cli_json_open(&json, out);
-    weir_json_array(&json, "comparisons");
+    struct weir_document document;
+    weir_document_open(&document, writer, out);
+    weir_document_begin(&document, "comparisons", '[');
     for (int i = 0; i < n; i++) {
-        weir_json_object(&json, NULL);
-        weir_comparison_json(&json, &comparisons[i]);
-        weir_json_end(&json, '}');
+        fputs(i > 0 ? "\n" : "", weir_document_text(&document, NULL, 0));
+        weir_document_begin(&document, NULL, '{');
+        weir_comparison_describe(&document, &comparisons[i], all);
+        weir_document_end(&document, '}');
     }
-    weir_json_end(&json, ']');
-    weir_cli_json_close(&json);
+    weir_document_end(&document, ']');
+    weir_document_close(&document);
 }
 
 static int write_page(const char *path, const struct weir_comparison *comparisons, int n, struct weir_err *err)
@@ -95,7 +97,7 @@ static int write_page(const char *path, const struct weir_comparison *comparison
     struct weir_output_page page;
     int rc = weir_output_page_open(&page, path, err);
     if (page.json)
-        write_json(page.json, comparisons, n);
+        describe(&weir_json_writer, page.json, comparisons, n, true);
     int closed = weir_output_page_close(&page, path, err);
     return rc < 0 ? rc : closed;
 }
@@ -106,13 +108,8 @@ static int show(const struct weir_command *command, const struct weir_comparison
 {
     struct weir_err err = WEIR_ERR_NONE;
     int status = WEIR_EXIT_SUCCESS;
-    if (o->json)
-        write_json(stdout, comparisons, n);
+    describe(o->json ? &weir_json_writer : &weir_terminal_writer, stdout, comparisons, n, o->wide);
     for (int i = 0; i < n; i++) {
-        if (!o->json) {
-            fputs(i > 0 ? "\n" : "", stdout);
-            weir_comparison_print(stdout, &comparisons[i], o->wide);
-        }
         int one = judge(command, &comparisons[i], o);
         status = one > status ? one : status;
     }
