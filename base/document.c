@@ -1,4 +1,5 @@
 #include "base/document.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,10 +37,22 @@ const struct weir_document_writer weir_terminal_writer = {.text = terminal_text,
 
 static void json_open(struct weir_document *document)
 {
-    document->json = &document->own_;
     weir_json_open(document->json, document->out, true);
     weir_json_object(document->json, NULL);
     weir_json_int(document->json, "schema", WEIR_JSON_SCHEMA);
+}
+
+static void line_open(struct weir_document *document)
+{
+    weir_json_open(document->json, document->out, false);
+    weir_json_object(document->json, NULL);
+}
+
+static void line_close(struct weir_document *document)
+{
+    weir_json_end(document->json, '}');
+    weir_json_close(document->json);
+    fflush(document->out);
 }
 
 static void json_close(struct weir_document *document)
@@ -110,13 +123,18 @@ static void json_table(struct weir_document *document, const char *key, const st
         weir_fields_array(document->json, key, fields, elements, n, size);
 }
 
-const struct weir_document_writer weir_json_writer = {json_open, json_close,   json_text,   json_begin,   json_end,
-                                                      json_fact, json_strings, json_object, json_members, json_table};
+#define JSON_PARTS json_text, json_begin, json_end, json_fact, json_strings, json_object, json_members, json_table
+const struct weir_document_writer weir_json_writer = {true, json_open, json_close, JSON_PARTS};
+const struct weir_document_writer weir_line_writer = {true, line_open, line_close, JSON_PARTS};
 
 /* ---- documents ---- */
 
+/* Begins the output, or ends its last text. */
 static void flush(struct weir_document *document)
 {
+    if (!document->is_begun_ && document->writer->open)
+        document->writer->open(document);
+    document->is_begun_ = true;
     if (document->has_text_)
         document->writer->text(document, document->key_, &document->text);
     document->has_text_ = false;
@@ -124,15 +142,15 @@ static void flush(struct weir_document *document)
 
 void weir_document_open(struct weir_document *document, const struct weir_document_writer *writer, FILE *out)
 {
-    *document = (struct weir_document){.writer = writer, .out = out};
-    if (writer->open)
-        writer->open(document);
+    *document = (struct weir_document){.writer = writer, .out = out, .json = writer->is_json ? &document->own_ : NULL};
 }
 
 void weir_document_over(struct weir_document *document, FILE *out, struct weir_json *json)
 {
-    *document = (struct weir_document){
-        .writer = json ? &weir_json_writer : &weir_terminal_writer, .out = json ? json->out : out, .json = json};
+    *document = (struct weir_document){.writer = json ? &weir_json_writer : &weir_terminal_writer,
+                                       .out = json ? json->out : out,
+                                       .json = json,
+                                       .is_begun_ = true};
 }
 
 void weir_document_close(struct weir_document *document)
@@ -182,6 +200,33 @@ void weir_document_strings(struct weir_document *document, const char *key, char
     flush(document);
     if (document->writer->strings)
         document->writer->strings(document, key, strings, n);
+}
+
+void weir_document_numbers(struct weir_document *document, const char *key, const double *numbers, int n)
+{
+    weir_document_begin(document, key, '[');
+    for (int i = 0; i < n; i++)
+        weir_document_fact(document, NULL, numbers[i]);
+    weir_document_end(document, ']');
+}
+
+void weir_document_line(struct weir_document *document, const char *key, const char *label, const char *text)
+{
+    if (document->json)
+        weir_document_value(document, key, weir_value_text(text));
+    else if (text)
+        fprintf(weir_document_text(document, key, WEIR_WRAP_COLUMN), "%s%s\n", label, text);
+}
+
+void weir_document_path(struct weir_document *document, const char *key, const char *label, const char *path)
+{
+    char shown[4096];
+    FILE *out = weir_document_stream(document);
+    snprintf(shown, sizeof shown, "%s", path);
+    weir_text_printable(shown);
+    weir_document_fact(document, key, path);
+    if (out)
+        fprintf(out, "%s%s\n", label, shown);
 }
 
 struct weir_value weir_value_text(const char *text)

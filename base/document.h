@@ -1,4 +1,4 @@
-/* document.h: a result that a command describes once, and that a writer prints for people or as JSON:
+/* document.h: a result that a command describes once, and that a writer prints for people, as JSON or in a log:
  *
  *     weir_document_open(&document, &weir_terminal_writer, stdout);
  *     fprintf(weir_document_text(&document, "verdict", 2), "%s is slow\n", name);
@@ -27,6 +27,7 @@ struct weir_value {
 
 /* How an output shows the parts. NULL: the output does not have them. */
 struct weir_document_writer {
+    bool is_json;
     void (*open)(struct weir_document *document);
     void (*close)(struct weir_document *document);
     void (*text)(struct weir_document *document, const char *key, struct weir_wrap *text); /* closes text */
@@ -43,6 +44,7 @@ struct weir_document_writer {
 
 extern const struct weir_document_writer weir_terminal_writer; /* text and tables that fit the width */
 extern const struct weir_document_writer weir_json_writer;     /* one pretty-printed object */
+extern const struct weir_document_writer weir_line_writer;     /* a line of a log: an object without the schema */
 
 struct weir_document {
     const struct weir_document_writer *writer;
@@ -51,9 +53,10 @@ struct weir_document {
     struct weir_wrap text;  /* its members can be set after weir_document_text */
     struct weir_json own_;
     const char *key_;
-    bool has_text_;
+    bool has_text_, is_begun_;
 };
 
+/* Writes nothing before the first part. */
 void weir_document_open(struct weir_document *document, const struct weir_document_writer *writer, FILE *out);
 /* Describes into an object that is open, or, if json is NULL, for people. close leaves the object open. */
 void weir_document_over(struct weir_document *document, FILE *out, struct weir_json *json);
@@ -65,6 +68,12 @@ FILE *weir_document_text(struct weir_document *document, const char *key, int ha
 /* Flushes the text and returns the stream of an output for people, for functions that print by themselves; NULL if the
  * output is not for people. */
 FILE *weir_document_stream(struct weir_document *document);
+
+/* A line of text after a label, such as "note: ". In JSON, the text; NULL is null there, and no line. */
+void weir_document_line(struct weir_document *document, const char *key, const char *label, const char *text);
+
+/* The same for a path, which is never wrapped. */
+void weir_document_path(struct weir_document *document, const char *key, const char *label, const char *path);
 
 /* Begin and end an object ('{', '}') or an array ('[', ']'). */
 void weir_document_begin(struct weir_document *document, const char *key, char bracket);
@@ -83,6 +92,7 @@ void weir_document_end(struct weir_document *document, char bracket);
 #define weir_document_known(document, key, value) weir_document_value(document, key, weir_value_known(value))
 void weir_document_value(struct weir_document *document, const char *key, struct weir_value value);
 void weir_document_strings(struct weir_document *document, const char *key, char *const *strings, int n);
+void weir_document_numbers(struct weir_document *document, const char *key, const double *numbers, int n);
 struct weir_value weir_value_text(const char *text);
 struct weir_value weir_value_number(double number);
 struct weir_value weir_value_known(double number);

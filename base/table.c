@@ -189,26 +189,26 @@ static void print_cell(FILE *out, const struct weir_table *table, int i, int wid
         fprintf(out, "%*s", GAP, "");
 }
 
-/* Ends the line after the last cell that has text. */
-static void print_row(FILE *out, const struct weir_table *table, const struct fit *fit, char *const *cells)
+static void print_row(FILE *out, const struct weir_table *table, const struct fit *fit, int last, char *const *cells)
 {
-    int last = fit->last;
-    while (last > 0 && (fit->widths[last] == 0 || !*cells[last]))
-        last--;
     for (int i = 0; i <= last; i++)
         if (fit->widths[i] > 0)
             print_cell(out, table, i, fit->widths[i], cells[i], i == last);
     fputc('\n', out);
 }
 
+/* Ends the line after the last heading that has text. */
 static void print_headings(FILE *out, const struct weir_table *table, const struct fit *fit)
 {
     char headings[WEIR_TABLE_COLUMNS][64], *cells[WEIR_TABLE_COLUMNS];
+    int last = fit->last;
     for (int i = 0; i <= fit->last; i++) {
         snprintf(headings[i], sizeof headings[i], "%s", table->columns[i].heading);
         cells[i] = headings[i];
     }
-    print_row(out, table, fit, cells);
+    while (last > 0 && (fit->widths[last] == 0 || !*cells[last]))
+        last--;
+    print_row(out, table, fit, last, cells);
 }
 
 /* Chooses the columns and their widths. */
@@ -237,7 +237,7 @@ static void print(FILE *out, const struct weir_table *table)
     if (headings)
         print_headings(out, table, &fit);
     for (size_t i = 0; i + n <= table->n_cells_; i += n)
-        print_row(out, table, &fit, table->cells_ + i);
+        print_row(out, table, &fit, fit.last, table->cells_ + i);
 }
 
 bool weir_table_shows(const struct weir_table *table, FILE *out, int column)

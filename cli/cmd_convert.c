@@ -98,15 +98,16 @@ static double images_per_second(const void *from)
     return report->seconds > 0 ? (double)report->written_frames / report->seconds : 0;
 }
 
-static void print_text(const struct conversion *c)
+static void add_summary(struct weir_document *document, const struct conversion *c)
 {
     const struct weir_convert_report *r = &c->report;
     char target[4096];
+    FILE *out = weir_document_stream(document);
     snprintf(target, sizeof target, "%s", c->config.target);
     weir_text_printable(target);
-    printf("copy       %s, %s\n", target, c->config.to);
-    struct weir_wrap wrap;
-    FILE *out = weir_wrap_open(&wrap, stdout, WEIR_WRAP_COLUMN, NULL);
+    if (out)
+        fprintf(out, "copy       %s, %s\n", target, c->config.to);
+    out = weir_document_text(document, NULL, WEIR_WRAP_COLUMN);
     fprintf(out, "episodes   %d", r->episodes);
     if (r->resumed > 0)
         fprintf(out, ", %d of them from an interrupted run", r->resumed);
@@ -126,7 +127,6 @@ static void print_text(const struct conversion *c)
                 r->psnr_worst_frame);
     fprintf(out, "time       %.1f s, %.0f images/s; copy checked in %.1f s\n", r->seconds, images_per_second(r),
             r->check_seconds);
-    weir_wrap_close(&wrap);
 }
 
 /* A PSNR is infinite without a loss, and infinite numbers are null. */
@@ -153,17 +153,17 @@ static const struct weir_field report_rows[] = {
 static WEIR_FIELDS(report_fields, report_rows);
 #undef S
 
-static void print_json(const struct weir_command *command, const struct conversion *c, const struct weir_err *err)
+static void describe(struct weir_document *document, const struct weir_command *command, const struct conversion *c,
+                     const struct weir_err *err)
 {
-    struct weir_json json;
-    weir_cli_json_open(&json, stdout);
-    weir_json_text(&json, "source", c->config.source);
-    weir_json_text(&json, "copy", c->config.target);
-    weir_json_text(&json, "error", err->code < 0 ? err->text : NULL);
-    weir_options_object(&json, "options", NULL, command, c->options);
-    weir_fields_json(&json, &report_fields, &c->report);
-    weir_strings_json(&json, "bad", c->bad.paths, c->bad.n);
-    weir_cli_json_close(&json);
+    weir_document_fact(document, "source", c->config.source);
+    weir_document_fact(document, "copy", c->config.target);
+    weir_document_fact(document, "error", err->code < 0 ? err->text : NULL);
+    weir_options_document(document, "options", NULL, command, c->options);
+    weir_document_members(document, &report_fields, &c->report);
+    weir_document_strings(document, "bad", c->bad.paths, c->bad.n);
+    if (err->code == 0)
+        add_summary(document, c);
 }
 
 /* ---- the conversion ---- */
@@ -277,10 +277,11 @@ static int convert_main(const struct weir_command *command, int argc, char **arg
     c.config = config_of(&c, paths[0], target, how);
     if (rc == 0)
         rc = convert(&c, paths[0], &err);
-    if (target && o.json)
-        print_json(command, &c, &err);
-    else if (rc == 0)
-        print_text(&c);
+    struct weir_document document;
+    weir_document_open(&document, o.json ? &weir_json_writer : &weir_terminal_writer, stdout);
+    if (target)
+        describe(&document, command, &c, &err);
+    weir_document_close(&document);
     weir_path_list_free(&c.bad);
     free(target);
     free(how);

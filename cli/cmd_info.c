@@ -1,7 +1,4 @@
-#include "base/fields.h"
 #include "base/shortage.h"
-#include "base/terminal.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/info_print.h"
 #include "cli/progress.h"
@@ -28,8 +25,8 @@ static const struct weir_opt info_opts[] = {
 
 /* ---- a folder of several datasets ---- */
 
-static int print_group(const struct weir_survey_group *group, const struct weir_dataset_config *config,
-                       struct weir_json *json, struct weir_err *err)
+static int describe_group(const struct weir_survey_group *group, const struct weir_dataset_config *config,
+                          struct weir_document *document, struct weir_err *err)
 {
     struct weir_dataset_config own = *config;
     struct weir_dataset *dataset;
@@ -43,66 +40,39 @@ static int print_group(const struct weir_survey_group *group, const struct weir_
     if (rc == 0)
         rc = weir_probe_sizes_differ(dataset, err);
     rc = rc < 0 ? rc : 0;
-    if (rc == 0 && !json)
-        printf("\n");
     if (rc == 0)
-        rc = weir_info_print(dataset, group->path, true, json, err);
-    if (rc == 0 && !json && !group->alone) {
-        struct weir_wrap wrap;
-        FILE *out = weir_wrap_open(&wrap, stdout, 2, NULL);
-        fprintf(out,
+        rc = weir_info_describe(document, dataset, group->path, true, true, err);
+    if (rc == 0 && !group->alone)
+        fprintf(weir_document_text(document, NULL, 2),
                 "shares its folder with other datasets: %d files, the first is %s; move them to a separate folder to "
                 "load them with weir run\n",
                 group->files.n, group->files.paths[0]);
-        weir_wrap_close(&wrap);
-    }
     weir_dataset_close(&dataset);
     return rc;
 }
 
-static int print_all(const struct weir_survey *survey, const struct weir_dataset_config *config, struct weir_json *json,
-                     struct weir_err *err)
+static int describe_survey(const struct weir_survey *survey, const struct weir_dataset_config *config,
+                           const char *misfit, bool json, struct weir_err *err)
 {
+    struct weir_document document;
+    weir_document_open(&document, json ? &weir_json_writer : &weir_terminal_writer, stdout);
+    weir_document_path(&document, "path", "", config->path);
+    fprintf(weir_document_text(&document, NULL, WEIR_WRAP_COLUMN),
+            "datasets: %d, in %d files; weir run loads one dataset, so specify its path\n", survey->n, survey->n_files);
+    weir_document_fact(&document, "files", survey->n_files);
+    weir_document_line(&document, "misfit", "not a single dataset: ", misfit);
+    weir_document_strings(&document, "not_opened", survey->bad.paths, survey->bad.n);
+    FILE *text = weir_document_text(&document, NULL, WEIR_WRAP_COLUMN);
+    if (survey->bad.n > 0)
+        fprintf(text, "not opened: %d\n", survey->bad.n);
+    for (int i = 0; i < survey->bad.n; i++)
+        fprintf(text, "  %s\n", survey->bad.paths[i]);
+    weir_document_begin(&document, "datasets", '[');
     int rc = 0;
     for (int i = 0; i < survey->n && rc == 0; i++)
-        rc = print_group(&survey->groups[i], config, json, err);
-    return rc;
-}
-
-static int as_text(const struct weir_survey *survey, const struct weir_dataset_config *config, const char *misfit,
-                   struct weir_err *err)
-{
-    char shown[4096];
-    struct weir_wrap wrap;
-    snprintf(shown, sizeof shown, "%s", config->path);
-    weir_text_printable(shown);
-    printf("%s\n", shown);
-    FILE *out = weir_wrap_open(&wrap, stdout, WEIR_WRAP_COLUMN, NULL);
-    fprintf(out, "datasets: %d, in %d files; weir run loads one dataset, so specify its path\n", survey->n,
-            survey->n_files);
-    if (misfit)
-        fprintf(out, "not a single dataset: %s\n", misfit);
-    if (survey->bad.n > 0)
-        fprintf(out, "not opened: %d\n", survey->bad.n);
-    for (int i = 0; i < survey->bad.n; i++)
-        fprintf(out, "  %s\n", survey->bad.paths[i]);
-    weir_wrap_close(&wrap);
-    return print_all(survey, config, NULL, err);
-}
-
-static int as_json(const struct weir_survey *survey, const struct weir_dataset_config *config, const char *misfit,
-                   struct weir_err *err)
-{
-    struct weir_json json;
-    weir_cli_json_open(&json, stdout);
-    weir_json_text(&json, "path", config->path);
-    weir_json_int(&json, "files", survey->n_files);
-    weir_json_text(&json, "misfit", misfit);
-    weir_strings_json(&json, "not_opened", survey->bad.paths, survey->bad.n);
-    weir_json_array(&json, "datasets");
-    int rc = print_all(survey, config, &json, err);
-    weir_json_end(&json, ']');
-    weir_cli_json_close(&json);
+        rc = describe_group(&survey->groups[i], config, &document, err);
+    weir_document_end(&document, ']');
+    weir_document_close(&document);
     return rc;
 }
 
@@ -117,7 +87,7 @@ static int print_groups(const struct weir_dataset_config *config, const char *mi
     if (rc < 0)
         return rc;
     if (survey.n >= 2) {
-        rc = json ? as_json(&survey, config, misfit, err) : as_text(&survey, config, misfit, err);
+        rc = describe_survey(&survey, config, misfit, json, err);
         if (rc == 0 && survey.bad.n > 0 && !config->tolerant)
             rc = weir_err_set(err, -1, "%s: %d files or folders cannot be opened; the first is %s", config->path,
                               survey.bad.n, survey.bad.paths[0]);
@@ -131,11 +101,12 @@ static int print_groups(const struct weir_dataset_config *config, const char *mi
 
 static int print_one(struct weir_dataset *dataset, const struct info_options *o, const char *path, struct weir_err *err)
 {
-    if (!o->json)
-        return weir_info_print(dataset, path, o->on_error != 0, NULL, err);
-    struct weir_json json;
-    weir_json_open(&json, stdout, true);
-    return weir_info_print(dataset, path, o->on_error != 0, &json, err);
+    struct weir_document document;
+    weir_document_open(&document, o->json ? &weir_json_writer : &weir_terminal_writer, stdout);
+    int rc = weir_info_describe(&document, dataset, path, o->on_error != 0, false, err);
+    if (rc == 0)
+        weir_document_close(&document);
+    return rc;
 }
 
 static int info_main(const struct weir_command *command, int argc, char **argv)

@@ -77,14 +77,9 @@ static double mean_jpeg_bytes(const struct weir_synth_stats *stats)
     return stats->jpeg_frames ? (double)stats->jpeg_bytes / (double)stats->jpeg_frames : 0;
 }
 
-static void print_text(const struct weir_synth_config *config, const struct weir_synth_stats *stats, double seconds)
+static void print_text(FILE *out, const struct weir_synth_config *config, const struct weir_synth_stats *stats,
+                       double seconds)
 {
-    char folder[4096];
-    snprintf(folder, sizeof folder, "%s", config->out);
-    weir_text_printable(folder);
-    printf("folder     %s\n", folder);
-    struct weir_wrap wrap;
-    FILE *out = weir_wrap_open(&wrap, stdout, WEIR_WRAP_COLUMN, NULL);
     fprintf(out, "format     %s\n", config->format);
     fputs("cameras    ", out);
     for (const char *at = config->cameras; *at; at++)
@@ -96,24 +91,22 @@ static void print_text(const struct weir_synth_config *config, const struct weir
     if (stats->jpeg_frames)
         fprintf(out, "mean JPEG  %s at quality %d\n", weir_size(mean_jpeg_bytes(stats)).text, config->quality);
     fprintf(out, "time       %.1f s, %.0f frames/s\n", seconds, seconds > 0 ? (double)stats->frames / seconds : 0);
-    weir_wrap_close(&wrap);
 }
 
-static void print_json(const struct weir_command *command, const struct synth_options *options,
-                       const struct weir_synth_config *config, const struct weir_synth_stats *stats, double seconds)
+static void describe(struct weir_document *document, const struct weir_command *command,
+                     const struct synth_options *options, const struct weir_synth_config *config,
+                     const struct weir_synth_stats *stats, double seconds)
 {
-    struct weir_json json;
-    weir_cli_json_open(&json, stdout);
-    weir_json_text(&json, "folder", config->out);
-    weir_options_object(&json, "options", NULL, command, options);
-    weir_json_text(&json, "format", config->format);
-    weir_json_text(&json, "cameras", config->cameras);
-    weir_json_int(&json, "episodes", stats->episodes);
-    weir_json_uint(&json, "frames", stats->frames);
-    weir_json_uint(&json, "bytes", stats->bytes);
-    weir_json_known(&json, "mean_jpeg_bytes", stats->jpeg_frames ? mean_jpeg_bytes(stats) : -1);
-    weir_json_double(&json, "seconds", seconds);
-    weir_cli_json_close(&json);
+    weir_document_path(document, "folder", "folder     ", config->out);
+    weir_options_document(document, "options", NULL, command, options);
+    weir_document_fact(document, "format", config->format);
+    weir_document_fact(document, "cameras", config->cameras);
+    weir_document_fact(document, "episodes", stats->episodes);
+    weir_document_fact(document, "frames", stats->frames);
+    weir_document_fact(document, "bytes", stats->bytes);
+    weir_document_known(document, "mean_jpeg_bytes", stats->jpeg_frames ? mean_jpeg_bytes(stats) : -1);
+    weir_document_fact(document, "seconds", seconds);
+    print_text(weir_document_text(document, NULL, WEIR_WRAP_COLUMN), config, stats, seconds);
 }
 
 /* ---- the command ---- */
@@ -167,10 +160,10 @@ static int run_synth(const struct weir_command *command, int argc, char **argv)
     if (rc < 0)
         return weir_cli_fail(command, &err);
     double seconds = now_s() - progress.started_s;
-    if (options.json)
-        print_json(command, &options, &config, &stats, seconds);
-    else
-        print_text(&config, &stats, seconds);
+    struct weir_document document;
+    weir_document_open(&document, options.json ? &weir_json_writer : &weir_terminal_writer, stdout);
+    describe(&document, command, &options, &config, &stats, seconds);
+    weir_document_close(&document);
     return 0;
 }
 

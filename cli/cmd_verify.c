@@ -1,3 +1,4 @@
+#include "base/document.h"
 #include "base/field_rows.h"
 #include "base/grow.h"
 #include "base/shortage.h"
@@ -52,7 +53,7 @@ struct lengths {
 
 struct verification {
     const struct verify_options *options;
-    struct weir_json *json; /* NULL: text output */
+    struct weir_document document;
     struct weir_progress progress;
     struct weir_verify_totals totals;
     struct lengths *datasets;
@@ -80,15 +81,11 @@ static WEIR_FIELDS(finding_fields, finding_rows);
 static void found(void *user, const struct weir_finding *finding)
 {
     struct verification *v = user;
-    struct weir_wrap wrap;
     weir_progress_clear();
-    if (v->json) {
-        weir_fields_object(v->json, NULL, &finding_fields, finding);
-        return;
-    }
-    FILE *out = weir_wrap_open(&wrap, stdout, 2, NULL);
-    fprintf(out, "%s%s\n", weir_finding_class(finding->kind) == WEIR_FINDING_REMARK ? "note: " : "", finding->text);
-    weir_wrap_close(&wrap);
+    weir_document_object(&v->document, NULL, &finding_fields, finding);
+    fprintf(weir_document_text(&v->document, NULL, 2), "%s%s\n",
+            weir_finding_class(finding->kind) == WEIR_FINDING_REMARK ? "note: " : "", finding->text);
+    weir_document_stream(&v->document); /* prints it now */
 }
 
 static void progress(void *user, uint64_t done, uint64_t total)
@@ -214,13 +211,12 @@ static uint64_t count(const struct weir_verify_totals *totals, enum weir_finding
     return n;
 }
 
-/* Prints what was found, on the first line of the summary. */
-static void print_verdict(const struct weir_verify_totals *totals)
+/* Names what was found, on the first line of the summary. */
+static void add_verdict(struct weir_document *document, const struct weir_verify_totals *totals)
 {
-    struct weir_wrap wrap;
-    FILE *out = weir_wrap_open(&wrap, stdout, 2, NULL);
+    FILE *out = weir_document_text(document, NULL, 2);
     bool any = false;
-    wrap.highlight = true;
+    document->text.highlight = true;
     fputs("findings:", out);
     for (int kind = 0; kind < WEIR_FOUND_KINDS; kind++) {
         if (totals->found[kind] == 0)
@@ -231,15 +227,11 @@ static void print_verdict(const struct weir_verify_totals *totals)
     }
     fprintf(out, "%s; %llu %s unusable\n", any ? "" : " none", (unsigned long long)totals->bad_frames,
             totals->bad_frames == 1 ? "frame is" : "frames are");
-    weir_wrap_close(&wrap);
 }
 
-static void print_summary(const struct verification *v, double seconds)
+static void print_checked(FILE *out, const struct verification *v, double seconds)
 {
     const struct weir_verify_totals *totals = &v->totals;
-    struct weir_wrap wrap;
-    print_verdict(totals);
-    FILE *out = weir_wrap_open(&wrap, stdout, 2, NULL);
     if (v->n > 1)
         fprintf(out, "datasets: %d; weir run loads one dataset, so specify its path\n", v->n);
     for (int i = 0; i < v->n; i++)
@@ -251,27 +243,28 @@ static void print_summary(const struct verification *v, double seconds)
             v->options->fast ? ", headers only" : "");
     fprintf(out, "time: %.2f s, %.0f frames/s, %.1f MB/s\n", seconds, (double)totals->frames / seconds,
             (double)totals->bytes / 1e6 / seconds);
-    weir_wrap_close(&wrap);
 }
 
-static void json_summary(const struct verification *v, double seconds)
+static void add_summary(struct verification *v, double seconds)
 {
     const struct weir_verify_totals *totals = &v->totals;
-    struct weir_json *json = v->json;
-    weir_fields_array(json, "datasets", &dataset_fields, v->datasets, v->n, sizeof *v->datasets);
-    weir_json_bool(json, "fast", v->options->fast);
-    weir_json_uint(json, "episodes", totals->episodes);
-    weir_json_uint(json, "frames", totals->frames);
-    weir_json_uint(json, "bad_frames", totals->bad_frames);
-    weir_json_uint(json, "warned_frames", totals->warned_frames);
-    weir_json_uint(json, "bytes", totals->bytes);
-    weir_json_double(json, "seconds", seconds);
-    weir_json_uint(json, "unreadable", count(totals, WEIR_FINDING_UNREADABLE));
-    weir_json_uint(json, "wrong", count(totals, WEIR_FINDING_WRONG));
-    weir_json_object(json, "found");
+    struct weir_document *document = &v->document;
+    add_verdict(document, totals);
+    print_checked(weir_document_text(document, NULL, 2), v, seconds);
+    weir_document_table(document, "datasets", &dataset_fields, v->datasets, v->n, sizeof *v->datasets, NULL);
+    weir_document_fact(document, "fast", v->options->fast);
+    weir_document_fact(document, "episodes", totals->episodes);
+    weir_document_fact(document, "frames", totals->frames);
+    weir_document_fact(document, "bad_frames", totals->bad_frames);
+    weir_document_fact(document, "warned_frames", totals->warned_frames);
+    weir_document_fact(document, "bytes", totals->bytes);
+    weir_document_fact(document, "seconds", seconds);
+    weir_document_fact(document, "unreadable", count(totals, WEIR_FINDING_UNREADABLE));
+    weir_document_fact(document, "wrong", count(totals, WEIR_FINDING_WRONG));
+    weir_document_begin(document, "found", '{');
     for (int kind = 0; kind < WEIR_FOUND_KINDS; kind++)
-        weir_json_uint(json, weir_finding_name((enum weir_finding_kind)kind), totals->found[kind]);
-    weir_json_end(json, '}');
+        weir_document_fact(document, weir_finding_name((enum weir_finding_kind)kind), totals->found[kind]);
+    weir_document_end(document, '}');
 }
 
 /* ---- the verification ---- */
@@ -372,28 +365,22 @@ static int verify_main(const struct weir_command *command, int argc, char **argv
     if (parse != WEIR_PARSE_RUN)
         return weir_parse_status(parse);
     struct weir_err err = WEIR_ERR_NONE;
-    struct weir_json json;
-    struct verification v = {.options = &o, .json = o.json ? &json : NULL};
+    struct verification v = {.options = &o};
     uint64_t start_ns = weir_clock_monotonic_ns();
     weir_terminal_set_wide(o.wide || (!isatty(STDOUT_FILENO) && !getenv("COLUMNS"))); /* one line per finding */
-    if (o.json) {
-        weir_cli_json_open(&json, stdout);
-        weir_json_text(&json, "path", path);
-        weir_json_array(&json, "findings");
-    }
+    weir_document_open(&v.document, o.json ? &weir_json_writer : &weir_terminal_writer, stdout);
+    weir_document_fact(&v.document, "path", path);
+    weir_document_begin(&v.document, "findings", '[');
     int rc = verify_data(&v, path, &err);
     bool is_complete = rc == 0;
     rc = rc < 0 ? rc : check_denied(&v.totals, &err);
     double seconds = (double)(weir_clock_monotonic_ns() - start_ns + 1) / 1e9;
     weir_progress_clear();
-    if (o.json) {
-        weir_json_end(&json, ']');
-        weir_json_text(&json, "error", rc < 0 ? err.text : NULL);
-        json_summary(&v, seconds);
-        weir_cli_json_close(&json);
-    } else if (is_complete) {
-        print_summary(&v, seconds);
-    }
+    weir_document_end(&v.document, ']');
+    weir_document_fact(&v.document, "error", rc < 0 ? err.text : NULL);
+    if (o.json || is_complete)
+        add_summary(&v, seconds);
+    weir_document_close(&v.document);
     drop(&v);
     if (rc < 0)
         return weir_cli_fail(command, &err);

@@ -1,7 +1,6 @@
 #include "cli/info_print.h"
 #include "base/field_rows.h"
 #include "base/numbers.h"
-#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/sysinfo.h"
 #include "datasets/open_dataset.h"
@@ -242,15 +241,6 @@ static void print_camera(FILE *out, const struct camera_facts *camera)
     fprintf(out, "\n");
 }
 
-/* Prints how stored colours are treated, if that is not obvious. */
-static void print_colors(FILE *out, const struct weir_dataset *dataset)
-{
-    if (weir_dataset_is_bgr(dataset))
-        fprintf(out,
-                "colors: red and blue of the frames are stored swapped, except in JPEGs with the comment XPL-RGB1; "
-                "--color selects the order in batches\n");
-}
-
 static void print_amplification(FILE *out, const struct facts *facts)
 {
     for (int c = 0; c < facts->n_cameras; c++) {
@@ -272,8 +262,9 @@ static void print_amplification(FILE *out, const struct facts *facts)
     }
 }
 
-static void print_state(FILE *out, const char *name, const struct state_facts *state_)
+static void add_state(struct weir_document *document, const char *name, const struct state_facts *state_)
 {
+    FILE *out = weir_document_text(document, NULL, WEIR_WRAP_COLUMN);
     fprintf(out, "%s: %s (%llu steps, %d dimensions)\n", name, state_->key, (unsigned long long)state_->steps,
             state_->dim);
     fprintf(out, "  mean");
@@ -283,6 +274,12 @@ static void print_state(FILE *out, const char *name, const struct state_facts *s
     for (int d = 0; d < state_->dim; d++)
         fprintf(out, " %.4g", state_->std[d]);
     fprintf(out, "\n");
+    weir_document_begin(document, name, '{');
+    weir_document_fact(document, "key", state_->key);
+    weir_document_numbers(document, "shape", (const double[]){(double)state_->steps, state_->dim}, 2);
+    weir_document_numbers(document, "mean", state_->mean, state_->dim);
+    weir_document_numbers(document, "std", state_->std, state_->dim);
+    weir_document_end(document, '}');
 }
 
 /* Prints the texts of the first episode, such as its task description. */
@@ -315,61 +312,6 @@ static void print_filesystem(FILE *out, const char *path)
     if (advice)
         fprintf(out, "filesystem: %s, %s\n", type, advice);
 }
-
-static void print_text(const struct facts *facts, const char *path)
-{
-    const struct weir_dataset *dataset = facts->dataset;
-    int at = 0, count;
-    char shown[4096];
-    struct weir_wrap wrap;
-    snprintf(shown, sizeof shown, "%s", path);
-    weir_text_printable(shown);
-    printf("%s\n", shown);
-    FILE *out = weir_wrap_open(&wrap, stdout, WEIR_WRAP_COLUMN, NULL);
-    fputs("layout:", out);
-    for (const char *name; (name = next_layout(dataset, &at, &count));)
-        count == facts->episodes ? fprintf(out, " %s", name) : fprintf(out, " %s (%d)", name, count);
-    if (weir_dataset_about(dataset))
-        fprintf(out, " (%s)", weir_dataset_about(dataset));
-    fprintf(out, "\nepisodes: %d, %llu steps, lengths min %d median %g max %d\n", facts->episodes,
-            (unsigned long long)facts->steps, facts->lengths.min, facts->lengths.median, facts->lengths.max);
-    fprintf(out, "files: %s; index: %s in memory\n", weir_size((double)facts->files_bytes).text,
-            weir_size((double)facts->index_bytes).text);
-    print_filesystem(out, path);
-    if (facts->n_cameras == 0)
-        fprintf(out, "cameras: none, so batches have state and actions only\n");
-    else
-        fprintf(out, "cameras: %d, %llu frames\n", facts->n_cameras, (unsigned long long)facts->frames);
-    for (int c = 0; c < facts->n_cameras; c++)
-        print_camera(out, &facts->cameras[c]);
-    print_colors(out, dataset);
-    if (facts->frames > 0)
-        fprintf(out, "reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
-                100 * facts->extent_share, 100 * facts->library_share);
-    for (int c = 0; c < facts->n_cameras; c++)
-        weir_info_video(out, dataset, c, &facts->cameras[c].probe, facts->cameras[c].fetch_s);
-    print_amplification(out, facts);
-    if (facts->ragged > 0)
-        fprintf(out, "ragged: %d episodes cut to their shortest part; %llu rows of their longest parts are left out\n",
-                facts->ragged, (unsigned long long)facts->rows_cut);
-    print_state(out, "state", &facts->qpos);
-    print_state(out, "actions", &facts->actions);
-    if (weir_dataset_not_used(dataset))
-        fprintf(out, "not used: %s\n", weir_dataset_not_used(dataset));
-    print_texts(out, dataset);
-    char note[1024];
-    for (int i = 0; weir_dataset_note(dataset, i, note, sizeof note); i++)
-        fprintf(out, "note: %s\n", note);
-    if (weir_dataset_drift(dataset, note, sizeof note))
-        fprintf(out, "note: %s\n", note);
-    if (*facts->unturned)
-        fprintf(out, "note: %s\n", facts->unturned);
-    for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
-        fprintf(out, "left out: %s\n", weir_dataset_bad_episode(dataset, i));
-    weir_wrap_close(&wrap);
-}
-
-/* ---- as JSON ---- */
 
 static void put_storage_and_video(struct weir_json *json, const void *from)
 {
@@ -440,96 +382,117 @@ static const struct weir_field facts_rows[] = {
 static WEIR_FIELDS(facts_fields, facts_rows);
 #undef S
 
-static void json_state(struct weir_json *json, const char *name, const struct state_facts *state_)
-{
-    weir_json_object(json, name);
-    weir_json_text(json, "key", state_->key);
-    weir_json_array(json, "shape");
-    weir_json_uint(json, NULL, state_->steps);
-    weir_json_int(json, NULL, state_->dim);
-    weir_json_end(json, ']');
-    weir_json_array(json, "mean");
-    for (int d = 0; d < state_->dim; d++)
-        weir_json_double(json, NULL, state_->mean[d]);
-    weir_json_end(json, ']');
-    weir_json_array(json, "std");
-    for (int d = 0; d < state_->dim; d++)
-        weir_json_double(json, NULL, state_->std[d]);
-    weir_json_end(json, ']');
-    weir_json_end(json, '}');
-}
-
-static void json_layouts(struct weir_json *json, const struct weir_dataset *dataset)
-{
-    int at = 0, count;
-    weir_json_text(json, "layout", weir_dataset_layout(dataset, 0));
-    weir_json_object(json, "layouts");
-    for (const char *name; (name = next_layout(dataset, &at, &count));)
-        weir_json_int(json, name, count);
-    weir_json_end(json, '}');
-}
-
-static void json_texts(struct weir_json *json, const struct weir_dataset *dataset)
-{
-    const char *key, *value;
-    weir_json_array(json, "texts");
-    for (int e = 0; e < weir_dataset_episodes(dataset); e++)
-        for (int i = 0; weir_dataset_text(dataset, e, i, &key, &value); i++) {
-            weir_json_object(json, NULL);
-            weir_json_int(json, "episode", e);
-            weir_json_text(json, "key", key);
-            weir_json_text(json, "value", value);
-            weir_json_end(json, '}');
-        }
-    weir_json_end(json, ']');
-}
-
-static void print_json(struct weir_json *json, const struct facts *facts, const char *path)
+static void add_layouts(struct weir_document *document, const struct facts *facts)
 {
     const struct weir_dataset *dataset = facts->dataset;
-    bool alone = json->depth == 0;
-    if (alone)
-        weir_cli_json_open(json, json->out);
-    else
-        weir_json_object(json, NULL);
-    weir_json_text(json, "path", path);
-    json_layouts(json, dataset);
-    weir_json_text(json, "about", weir_dataset_about(dataset));
-    weir_fields_json(json, &facts_fields, facts);
-    json_state(json, "state", &facts->qpos);
-    json_state(json, "actions", &facts->actions);
-    weir_json_text(json, "not_used", weir_dataset_not_used(dataset));
-    weir_json_int(json, "ragged_episodes", facts->ragged);
-    weir_json_uint(json, "ragged_rows_cut", facts->rows_cut);
-    json_texts(json, dataset);
-    char note[1024];
-    weir_json_array(json, "notes");
-    for (int i = 0; weir_dataset_note(dataset, i, note, sizeof note); i++)
-        weir_json_text(json, NULL, note);
-    if (weir_dataset_drift(dataset, note, sizeof note))
-        weir_json_text(json, NULL, note);
-    if (*facts->unturned)
-        weir_json_text(json, NULL, facts->unturned);
-    weir_json_end(json, ']');
-    weir_json_array(json, "left_out");
-    for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
-        weir_json_text(json, NULL, weir_dataset_bad_episode(dataset, i));
-    weir_json_end(json, ']');
-    if (alone)
-        weir_cli_json_close(json);
-    else
-        weir_json_end(json, '}');
+    int at = 0, count;
+    FILE *out = weir_document_text(document, NULL, WEIR_WRAP_COLUMN);
+    fputs("layout:", out);
+    for (const char *name; (name = next_layout(dataset, &at, &count));)
+        count == facts->episodes ? fprintf(out, " %s", name) : fprintf(out, " %s (%d)", name, count);
+    if (weir_dataset_about(dataset))
+        fprintf(out, " (%s)", weir_dataset_about(dataset));
+    fputc('\n', out);
+    weir_document_fact(document, "layout", weir_dataset_layout(dataset, 0));
+    weir_document_begin(document, "layouts", '{');
+    at = 0;
+    for (const char *name; (name = next_layout(dataset, &at, &count));)
+        weir_document_fact(document, name, count);
+    weir_document_end(document, '}');
+    weir_document_fact(document, "about", weir_dataset_about(dataset));
 }
 
-int weir_info_print(struct weir_dataset *dataset, const char *path, bool tolerant, struct weir_json *json,
-                    struct weir_err *err)
+static void print_cameras(FILE *out, const struct facts *facts, const char *path)
+{
+    fprintf(out, "episodes: %d, %llu steps, lengths min %d median %g max %d\n", facts->episodes,
+            (unsigned long long)facts->steps, facts->lengths.min, facts->lengths.median, facts->lengths.max);
+    fprintf(out, "files: %s; index: %s in memory\n", weir_size((double)facts->files_bytes).text,
+            weir_size((double)facts->index_bytes).text);
+    print_filesystem(out, path);
+    if (facts->n_cameras == 0)
+        fprintf(out, "cameras: none, so batches have state and actions only\n");
+    else
+        fprintf(out, "cameras: %d, %llu frames\n", facts->n_cameras, (unsigned long long)facts->frames);
+    for (int c = 0; c < facts->n_cameras; c++)
+        print_camera(out, &facts->cameras[c]);
+    if (weir_dataset_is_bgr(facts->dataset))
+        fprintf(out,
+                "colors: red and blue of the frames are stored swapped, except in JPEGs with the comment XPL-RGB1; "
+                "--color selects the order in batches\n");
+    if (facts->frames > 0)
+        fprintf(out, "reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
+                100 * facts->extent_share, 100 * facts->library_share);
+    for (int c = 0; c < facts->n_cameras; c++)
+        weir_info_video(out, facts->dataset, c, &facts->cameras[c].probe, facts->cameras[c].fetch_s);
+    print_amplification(out, facts);
+    if (facts->ragged > 0)
+        fprintf(out, "ragged: %d episodes cut to their shortest part; %llu rows of their longest parts are left out\n",
+                facts->ragged, (unsigned long long)facts->rows_cut);
+}
+
+static void add_texts(struct weir_document *document, const struct weir_dataset *dataset)
+{
+    const char *key, *value;
+    weir_document_begin(document, "texts", '[');
+    for (int e = 0; e < weir_dataset_episodes(dataset); e++)
+        for (int i = 0; weir_dataset_text(dataset, e, i, &key, &value); i++) {
+            weir_document_begin(document, NULL, '{');
+            weir_document_fact(document, "episode", e);
+            weir_document_fact(document, "key", key);
+            weir_document_fact(document, "value", value);
+            weir_document_end(document, '}');
+        }
+    weir_document_end(document, ']');
+    print_texts(weir_document_text(document, NULL, WEIR_WRAP_COLUMN), dataset);
+}
+
+static void add_notes(struct weir_document *document, const struct facts *facts)
+{
+    const struct weir_dataset *dataset = facts->dataset;
+    char note[1024];
+    weir_document_begin(document, "notes", '[');
+    for (int i = 0; weir_dataset_note(dataset, i, note, sizeof note); i++)
+        weir_document_line(document, NULL, "note: ", note);
+    if (weir_dataset_drift(dataset, note, sizeof note))
+        weir_document_line(document, NULL, "note: ", note);
+    if (*facts->unturned)
+        weir_document_line(document, NULL, "note: ", facts->unturned);
+    weir_document_end(document, ']');
+    weir_document_begin(document, "left_out", '[');
+    for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
+        weir_document_line(document, NULL, "left out: ", weir_dataset_bad_episode(dataset, i));
+    weir_document_end(document, ']');
+}
+
+static void describe(struct weir_document *document, const struct facts *facts, const char *path, bool in_list)
+{
+    const struct weir_dataset *dataset = facts->dataset;
+    if (in_list) {
+        putc('\n', weir_document_text(document, NULL, 0));
+        weir_document_begin(document, NULL, '{');
+    }
+    weir_document_path(document, "path", "", path);
+    add_layouts(document, facts);
+    weir_document_members(document, &facts_fields, facts);
+    print_cameras(weir_document_text(document, NULL, WEIR_WRAP_COLUMN), facts, path);
+    add_state(document, "state", &facts->qpos);
+    add_state(document, "actions", &facts->actions);
+    weir_document_line(document, "not_used", "not used: ", weir_dataset_not_used(dataset));
+    weir_document_fact(document, "ragged_episodes", facts->ragged);
+    weir_document_fact(document, "ragged_rows_cut", facts->rows_cut);
+    add_texts(document, dataset);
+    add_notes(document, facts);
+    if (in_list)
+        weir_document_end(document, '}');
+}
+
+int weir_info_describe(struct weir_document *document, struct weir_dataset *dataset, const char *path, bool tolerant,
+                       bool in_list, struct weir_err *err)
 {
     struct facts *facts = calloc(1, sizeof *facts);
     int rc = facts ? gather(dataset, tolerant, facts, err) : weir_err_set(err, -ENOMEM, "out of memory");
-    if (rc == 0 && json)
-        print_json(json, facts, path);
-    else if (rc == 0)
-        print_text(facts, path);
+    if (rc == 0)
+        describe(document, facts, path, in_list);
     if (facts)
         drop(facts);
     free(facts);

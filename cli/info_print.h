@@ -1,16 +1,16 @@
-/* info_print.h: prints the output of weir info for one dataset. */
+/* info_print.h: describes one dataset for weir info. */
 #ifndef WEIR_CLI_INFO_PRINT_H
 #define WEIR_CLI_INFO_PRINT_H
 
-#include "base/fields.h"
+#include "base/document.h"
 #include "cli/commands.h"
 #include "weir/base.h"
 #include "weir/dataset.h"
 
-/* Prints one dataset as a JSON object to json, or as text to stdout if json is NULL. At depth 0, the object is a whole
- * document with its schema. tolerant: skip bad frames. Prints nothing on failure. */
-int weir_info_print(struct weir_dataset *dataset, const char *path, bool tolerant, struct weir_json *json,
-                    struct weir_err *err);
+/* Describes one dataset, in_list as an element of the open array. tolerant: skip bad frames. Describes nothing on
+ * failure. */
+int weir_info_describe(struct weir_document *document, struct weir_dataset *dataset, const char *path, bool tolerant,
+                       bool in_list, struct weir_err *err);
 
 /* Lengths of a dataset's episodes, in steps. */
 struct weir_lengths {

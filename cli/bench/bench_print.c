@@ -475,7 +475,7 @@ static void describe_build(struct weir_document *document, const struct bench_se
     weir_document_end(document, '}');
     weir_document_begin(document, "copies", '{');
     weir_document_fact(document, "folder", *setup->folder ? setup->folder : NULL);
-    weir_document_fact(document, "temporary", setup->temporary != NULL);
+    weir_document_fact(document, "temporary", (bool)setup->temporary);
     weir_document_fact(document, "in_memory", setup->in_memory);
     weir_document_end(document, '}');
     snprintf(data, sizeof data, "%s", setup->data);

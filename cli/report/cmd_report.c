@@ -55,54 +55,45 @@ static void copy_to_stdout(FILE *aside)
 }
 
 /* Reports the logs one after the other, then compares those of several ranks. */
-static int report_each_log(const char *const *paths, int n, const struct report_options *o, FILE *aside,
-                           struct weir_json *json, const struct weir_report_ranks *ranks, struct weir_err *err)
+static int describe_logs(struct weir_document *document, const char *const *paths, int n,
+                         const struct report_options *o, const struct weir_report_ranks *ranks, struct weir_err *err)
 {
     int code = 0;
+    if (n == 1)
+        return weir_report_one_log(document, paths[0], (enum weir_lang)o->lang, err);
+    weir_document_fact(document, "kind", "logs");
+    weir_document_begin(document, "logs", '[');
     for (int i = 0, printed = 0; i < n && code == 0; i++) {
+        FILE *out = weir_document_stream(document);
         if (weir_report_ranks_skips(ranks, i))
             continue;
-        if (json && n > 1)
-            weir_json_object(json, NULL);
-        else if (n > 1)
-            fprintf(aside, "%s%s\n", printed++ > 0 ? "\n" : "", paths[i]);
-        code = weir_report_one_log(paths[i], (enum weir_lang)o->lang, aside, json, err);
-        if (json && code == 0 && n > 1)
-            weir_json_end(json, '}');
+        if (out)
+            fprintf(out, "%s%s\n", printed++ > 0 ? "\n" : "", paths[i]);
+        weir_document_begin(document, NULL, '{');
+        code = weir_report_one_log(document, paths[i], (enum weir_lang)o->lang, err);
+        weir_document_end(document, '}');
     }
+    weir_document_end(document, ']');
+    if (code == 0)
+        weir_report_ranks_describe(document, ranks);
     return code;
 }
 
-static int report_logs(const char *const *paths, int n, const struct report_options *o, FILE *aside,
+static int report_logs(struct weir_document *document, const char *const *paths, int n, const struct report_options *o,
                        struct weir_err *err)
 {
-    struct weir_json json;
     struct weir_report_ranks ranks;
     int code = weir_report_ranks_read(&ranks, paths, n, err);
-    if (o->json)
-        weir_cli_json_open(&json, aside);
-    if (o->json && n > 1) {
-        weir_json_text(&json, "kind", "logs");
-        weir_json_array(&json, "logs");
-    }
     if (code == 0)
-        code = report_each_log(paths, n, o, aside, o->json ? &json : NULL, &ranks, err);
-    if (o->json && code == 0 && n > 1) {
-        weir_json_end(&json, ']');
-        weir_report_ranks_json(&json, &ranks);
-    } else if (code == 0) {
-        weir_report_ranks_print(aside, &ranks);
-    }
-    if (o->json && code == 0)
-        weir_cli_json_close(&json);
+        code = describe_logs(document, paths, n, o, &ranks, err);
     if (o->html && code == 0)
         code = weir_report_page(o->html, paths, n, (enum weir_lang)o->lang, &ranks, err);
     weir_report_ranks_free(&ranks);
     return code;
 }
 
-static int report_traces(const char *const *paths, int n, const struct report_options *o, FILE *aside,
-                         struct weir_err *err)
+static int report_traces(struct weir_document *document, const char *const *paths, int n,
+                         const struct report_options *o, struct weir_err *err)
 {
     const struct weir_report_trace_config config = {
         .by = {o->by_shape, o->by_stack},
@@ -114,20 +105,12 @@ static int report_traces(const char *const *paths, int n, const struct report_op
         .export_stacks = o->export_stacks,
         .export_clocks = o->export_clocks,
     };
-    struct weir_json json;
     int code = 0;
-    if (o->json) {
-        weir_cli_json_open(&json, aside);
-        weir_json_text(&json, "kind", "traces");
-        weir_json_array(&json, "traces");
-    }
+    weir_document_fact(document, "kind", "traces");
+    weir_document_begin(document, "traces", '[');
     for (int i = 0; i < n && code == 0; i++)
-        code = o->json ? weir_report_trace_json(&json, paths[i], &config, err)
-                       : weir_report_trace_print(aside, paths[i], &config, n > 1, err);
-    if (o->json && code == 0) {
-        weir_json_end(&json, ']');
-        weir_cli_json_close(&json);
-    }
+        code = weir_report_trace(document, paths[i], &config, n > 1, err);
+    weir_document_end(document, ']');
     return code;
 }
 
@@ -187,9 +170,13 @@ static int report_files(const struct weir_command *command, const char *const *p
     weir_terminal_set_aside(aside);
     int code =
         aside ? 0 : weir_err_set(&err, -errno, "cannot make a temporary file for the report: %s", strerror(errno));
+    struct weir_document document;
+    weir_document_open(&document, options->json ? &weir_json_writer : &weir_terminal_writer, aside);
     if (code == 0)
-        code =
-            traces == n ? report_traces(paths, n, options, aside, &err) : report_logs(paths, n, options, aside, &err);
+        code = traces == n ? report_traces(&document, paths, n, options, &err)
+                           : report_logs(&document, paths, n, options, &err);
+    if (code == 0)
+        weir_document_close(&document);
     if (code == 0 && (fflush(aside) != 0 || ferror(aside)))
         code = weir_err_set(&err, -EIO, "cannot write the temporary file for the report: %s", strerror(errno));
     if (code == 0)

@@ -4,6 +4,7 @@
 #define WEIR_CLI_REPORT_REPORT_COMMAND_H
 
 #include "analyze/logs/log_ranks.h"
+#include "base/document.h"
 #include "weir/base.h"
 #include "weir/report.h"
 #include "weir/trace.h"
@@ -34,18 +35,16 @@ struct weir_report_trace_config {
     const char *export_clocks; /* output CSV file for clocks inside kernels; NULL: none */
 };
 
-/* Prints the report of one trace. title: print the path above the report, to distinguish several traces. */
-int weir_report_trace_print(FILE *out, const char *path, const struct weir_report_trace_config *config, bool title,
-                            struct weir_err *err);
-/* Writes the report of one trace as an element of the open JSON array. */
-int weir_report_trace_json(struct weir_json *json, const char *path, const struct weir_report_trace_config *config,
-                           struct weir_err *err);
+/* Describes one trace as an element of the open array. title: print the path above the report, to distinguish several
+ * traces. */
+int weir_report_trace(struct weir_document *document, const char *path, const struct weir_report_trace_config *config,
+                      bool title, struct weir_err *err);
 
 /* ---- report_one_log.c: reports one log, of weir or of another training program. */
 
-/* Prints the report of a log, or standard input if path is "-", to `out`, or into the open object json if it is not
- * NULL. A damaged log can leave a partial report, so `out` should be a temporary file. Returns 0 or -errno. */
-int weir_report_one_log(const char *path, enum weir_lang lang, FILE *out, struct weir_json *json, struct weir_err *err);
+/* Describes a log, or standard input if path is "-", in the open object. A damaged log can leave a partial report, so
+ * the document should be in a temporary file. Returns 0 or -errno. */
+int weir_report_one_log(struct weir_document *document, const char *path, enum weir_lang lang, struct weir_err *err);
 
 /* ---- report_ranks.c: the table over ranks after the reports of their logs, and the logs of killed ranks that cannot
  * be reported. */
@@ -64,9 +63,8 @@ void weir_report_ranks_free(struct weir_report_ranks *ranks);
 /* Returns whether log i of a rank has no complete line, after the others have shown that it belongs to their run. Its
  * report is left out; the table over ranks names it. */
 bool weir_report_ranks_skips(const struct weir_report_ranks *ranks, int i);
-/* Prints the table over ranks, or writes the member "ranks" (null without a table) into the open object. */
-void weir_report_ranks_print(FILE *out, const struct weir_report_ranks *ranks);
-void weir_report_ranks_json(struct weir_json *json, const struct weir_report_ranks *ranks);
+/* Describes the table over ranks: the member "ranks" of the open object, null without a table. */
+void weir_report_ranks_describe(struct weir_document *document, const struct weir_report_ranks *ranks);
 
 /* ---- report_page.c: the page of --html, from logs. */
 

@@ -27,8 +27,7 @@ struct job {
     const char *path;
     enum weir_lang lang;
     struct weir_lines *lines;
-    FILE *out;
-    struct weir_json *json; /* NULL for text output */
+    struct weir_document *document;
 };
 
 /* The current run of a JSON-lines log. A log that was opened for appending can contain several runs. */
@@ -54,39 +53,37 @@ static void part_clear(struct run_part *part)
 /* record is NULL if the log has no line "run". */
 static void part_begin(const struct job *job, struct run_part *part, const struct weir_log_record *record)
 {
+    FILE *out = weir_document_stream(job->document);
     part->open = true;
     part->number++;
-    if (!job->json) {
-        if (part->number > 1)
-            putc('\n', job->out);
-        if (record)
-            weir_log_run_print(job->out, record);
-        return;
-    }
-    weir_json_object(job->json, NULL);
-    if (record)
-        weir_log_run_json(job->json, "run", record);
+    if (out && part->number > 1)
+        putc('\n', out);
+    if (out && record)
+        weir_log_run_print(out, record);
+    weir_document_begin(job->document, NULL, '{');
+    if (!out && record)
+        weir_log_run_json(job->document->json, "run", record);
     else
-        weir_json_null(job->json, "run");
-    weir_json_array(job->json, "reports");
+        weir_document_fact(job->document, "run", (const char *)NULL);
+    weir_document_begin(job->document, "reports", '[');
 }
 
 static void part_end(const struct job *job, struct run_part *part)
 {
+    struct weir_document *document = job->document;
+    FILE *out = weir_document_stream(document);
     if (!part->open)
         return;
-    if (!job->json) {
-        if (part->totals.n_tables > 1)
-            weir_totals_print(job->out, &part->totals, false);
-        part_clear(part);
-        return;
-    }
-    weir_json_end(job->json, ']');
-    weir_fields_object(job->json, "start", &weir_start_fields, &part->start);
-    weir_fields_object(job->json, "measured", &weir_measured_fields, part->is_measured ? &part->measured : NULL);
-    weir_fields_array(job->json, "epochs", &weir_epoch_fields, part->epochs, (int)part->n_epochs, sizeof *part->epochs);
-    weir_totals_json(job->json, &part->totals, false);
-    weir_json_end(job->json, '}');
+    weir_document_end(document, ']');
+    weir_document_object(document, "start", &weir_start_fields, &part->start);
+    weir_document_object(document, "measured", &weir_measured_fields, part->is_measured ? &part->measured : NULL);
+    weir_document_table(document, "epochs", &weir_epoch_fields, part->epochs, (int)part->n_epochs, sizeof *part->epochs,
+                        NULL);
+    if (!out)
+        weir_totals_json(document->json, &part->totals, false);
+    else if (part->totals.n_tables > 1)
+        weir_totals_print(out, &part->totals, false);
+    weir_document_end(document, '}');
     part_clear(part);
 }
 
@@ -131,33 +128,31 @@ static int keep_totals(struct run_part *part, const struct weir_loader_report *r
 static int show_whatif(const struct job *job, struct run_part *part, const struct weir_whatif *found)
 {
     part_end(job, part);
-    struct weir_document document;
-    weir_document_over(&document, job->out, job->json);
-    weir_document_begin(&document, NULL, '{');
-    weir_document_begin(&document, "whatif", '{');
-    weir_whatif_describe(&document, found);
-    weir_document_end(&document, '}');
-    weir_document_end(&document, '}');
-    weir_document_close(&document);
+    weir_document_begin(job->document, NULL, '{');
+    weir_document_begin(job->document, "whatif", '{');
+    weir_whatif_describe(job->document, found);
+    weir_document_end(job->document, '}');
+    weir_document_end(job->document, '}');
     return 0;
 }
 
 /* Prints a record that is one line of the run's output, or keeps it for part_end. */
 static int show_line(const struct job *job, struct run_part *part, const struct weir_log_record *record)
 {
+    FILE *out = weir_document_stream(job->document);
     if (record->type == WEIR_LOG_START) {
         part->start = record->start;
-        if (!job->json)
-            weir_start_print(job->out, &record->start);
+        if (out)
+            weir_start_print(out, &record->start);
     } else if (record->type == WEIR_LOG_MEASURED) {
         part->is_measured = true;
         part->measured = record->measured;
-        if (!job->json)
-            weir_measured_print(job->out, &record->measured);
-    } else if (job->json) {
-        return keep_epoch(part, &record->epoch);
+        if (out)
+            weir_measured_print(out, &record->measured);
+    } else if (out) {
+        weir_epoch_print(out, &record->epoch, job->lang);
     } else {
-        weir_epoch_print(job->out, &record->epoch, job->lang);
+        return keep_epoch(part, &record->epoch);
     }
     return 0;
 }
@@ -176,13 +171,13 @@ static int show_record(const struct job *job, struct run_part *part, const struc
         return 0;
     if (record->type != WEIR_LOG_STAGES)
         return show_line(job, part, record);
-    if (job->json) {
-        weir_json_object(job->json, NULL);
-        weir_log_report_json(job->json, record);
-        weir_json_end(job->json, '}');
-    } else {
-        weir_log_report_print(job->out, record, job->lang);
-    }
+    FILE *out = weir_document_stream(job->document);
+    weir_document_begin(job->document, NULL, '{');
+    if (out)
+        weir_log_report_print(out, record, job->lang);
+    else
+        weir_log_report_json(job->document->json, record);
+    weir_document_end(job->document, '}');
     return keep_totals(part, &record->report, record->line);
 }
 
@@ -222,18 +217,14 @@ static int report_weir_log(const struct job *job, struct weir_err *err)
 {
     struct run_part part = {.totals.decimals = 3};
     bool cut = false;
-    if (job->json) {
-        weir_json_text(job->json, "kind", "weir");
-        weir_json_array(job->json, "runs");
-    }
+    weir_document_fact(job->document, "kind", "weir");
+    weir_document_begin(job->document, "runs", '[');
     int code = read_records(job, &part, &cut, err);
     if (code == 0) {
         warn_dropped(job, &part.totals, part.epochs_dropped);
         part_end(job, &part);
-        if (job->json) {
-            weir_json_end(job->json, ']');
-            weir_json_bool(job->json, "cut_off", cut);
-        }
+        weir_document_end(job->document, ']');
+        weir_document_fact(job->document, "cut_off", cut);
         if (cut)
             fprintf(stderr,
                     "weir report: %s: line %" PRIu64
@@ -314,10 +305,11 @@ static int report_plain_log(const struct job *job, struct weir_err *err)
         return weir_err_set(err, code, "out of memory");
     code = read_plain(job, &log, err);
     if (code == 0) {
-        if (job->json)
-            weir_plain_json(job->json, &log);
+        FILE *out = weir_document_stream(job->document);
+        if (out)
+            weir_plain_print(out, &log, job->lang);
         else
-            weir_plain_print(job->out, &log, job->lang);
+            weir_plain_json(job->document->json, &log);
         warn_plain(job, &log);
     }
     weir_plain_close(&log);
@@ -339,16 +331,15 @@ static int report_log(const struct job *job, struct weir_err *err)
     return code < 0 ? weir_err_set(err, code, "%s", why.text) : code;
 }
 
-int weir_report_one_log(const char *path, enum weir_lang lang, FILE *out, struct weir_json *json, struct weir_err *err)
+int weir_report_one_log(struct weir_document *document, const char *path, enum weir_lang lang, struct weir_err *err)
 {
     struct weir_lines lines;
-    const struct job job = {path, lang, &lines, out, json};
+    const struct job job = {path, lang, &lines, document};
     FILE *in;
     int code = weir_report_open_log(path, &in, err);
     if (code == 0) {
         weir_lines_open(&lines, in);
-        if (json)
-            weir_json_text(json, "log", path);
+        weir_document_fact(document, "log", path);
         code = report_log(&job, err);
         weir_lines_close(&lines);
         if (code < 0)

@@ -33,23 +33,22 @@ bool weir_report_ranks_skips(const struct weir_report_ranks *ranks, int i)
     return ranks->ranks.n > 0 && ranks->logs[i].rank >= 0 && !ranks->logs[i].readable && ranks->logs[i].cut;
 }
 
-void weir_report_ranks_print(FILE *out, const struct weir_report_ranks *ranks)
+void weir_report_ranks_describe(struct weir_document *document, const struct weir_report_ranks *ranks)
 {
-    if (ranks->why[0])
+    FILE *out = weir_document_stream(document);
+    const struct weir_rank_logs *found = &ranks->ranks;
+    if (out && ranks->why[0])
         fprintf(stderr, "weir report: no table over ranks: %s\n", ranks->why);
-    if (ranks->ranks.n == 0)
-        return;
-    putc('\n', out);
-    weir_rank_table_print(out, &ranks->ranks.verdict, ranks->ranks.ranks, ranks->ranks.n);
-}
-
-void weir_report_ranks_json(struct weir_json *json, const struct weir_report_ranks *ranks)
-{
-    if (ranks->ranks.n == 0) {
-        weir_json_null(json, "ranks");
+    if (found->n == 0) {
+        weir_document_fact(document, "ranks", (const char *)NULL);
         return;
     }
-    weir_json_object(json, "ranks");
-    weir_rank_table_json(json, &ranks->ranks.verdict, ranks->ranks.ranks, ranks->ranks.n);
-    weir_json_end(json, '}');
+    weir_document_begin(document, "ranks", '{');
+    if (out) {
+        putc('\n', out);
+        weir_rank_table_print(out, &found->verdict, found->ranks, found->n);
+    } else {
+        weir_rank_table_json(document->json, &found->verdict, found->ranks, found->n);
+    }
+    weir_document_end(document, '}');
 }

@@ -167,73 +167,62 @@ static void print_averages(FILE *out, const struct result *r, const struct weir_
                         2, NULL);
 }
 
-/* Prints what the GPUs waited for, which is the result of the report, before the steps and the averages. */
-static void print_text(FILE *out, const struct result *r, const struct weir_averages_table *table)
+static void add_step_parts(struct weir_document *document, const struct weir_step *step)
 {
-    weir_gpu_idle_print(out, &r->idle);
-    fputc('\n', out);
-    print_steps(out, r);
-    fputc('\n', out);
-    print_averages(out, r, table);
-    weir_kernel_clocks_print(out, &r->clocks);
+    weir_document_begin(document, NULL, '{');
+    weir_document_fact(document, "number", step->number);
+    weir_document_fact(document, "ns", step->end_ns - step->start_ns);
+    weir_document_begin(document, "parts_ns", '{');
+    for (int part = 0; part < WEIR_STEP_PARTS; part++)
+        weir_document_fact(document, weir_step_part_name((enum weir_step_part)part), step->part_ns[part]);
+    weir_document_end(document, '}');
+    weir_document_end(document, '}');
+}
+
+/* Describes what the GPUs waited for, which is the result of the report, before the steps and the averages. */
+static void describe(struct weir_document *document, const struct result *r, const struct weir_averages_table *table)
+{
+    FILE *out = weir_document_stream(document);
+    weir_document_fact(document, "events", r->trace->n_events);
+    weir_document_fact(document, "dropped", r->trace->dropped);
+    weir_document_fact(document, "forks", (bool)r->trace->forks);
+    weir_document_fact(document, "self_cpu_ns", r->averages->self_cpu_ns);
+    weir_document_fact(document, "self_device_ns", r->averages->self_device_ns);
+    if (out) {
+        weir_gpu_idle_print(out, &r->idle);
+        fputc('\n', out);
+        print_steps(out, r);
+        fputc('\n', out);
+        print_averages(out, r, table);
+        weir_kernel_clocks_print(out, &r->clocks);
+    } else {
+        weir_averages_json(document->json, "averages", r->averages, table);
+        weir_document_begin(document, "steps", '[');
+        for (int64_t i = 0; i < r->n_steps; i++)
+            add_step_parts(document, &r->steps[i]);
+        weir_document_end(document, ']');
+        weir_gpu_idle_json(document->json, &r->idle);
+        weir_kernel_clocks_json(document->json, &r->clocks);
+    }
     if (r->trace->dropped)
-        fprintf(out, "%" PRIu64 " events were dropped while recording, so they are missing from these figures\n",
+        fprintf(weir_document_text(document, NULL, 0),
+                "%" PRIu64 " events were dropped while recording, so they are missing from these figures\n",
                 r->trace->dropped);
 }
 
-int weir_report_trace_print(FILE *out, const char *path, const struct weir_report_trace_config *config, bool title,
-                            struct weir_err *err)
+int weir_report_trace(struct weir_document *document, const char *path, const struct weir_report_trace_config *config,
+                      bool title, struct weir_err *err)
 {
     struct result r = {0};
     int rc = compute(&r, path, config, err);
     if (rc == 0) {
+        weir_document_begin(document, NULL, '{');
+        if (title || document->json)
+            weir_document_path(document, "trace", "", path);
+        describe(document, &r, &config->table);
         if (title)
-            fprintf(out, "%s\n", path);
-        print_text(out, &r, &config->table);
-        if (title)
-            fputc('\n', out);
-    }
-    clear(&r);
-    return rc;
-}
-
-/* ---- JSON ---- */
-
-static void steps_json(struct weir_json *json, const struct result *r)
-{
-    weir_json_array(json, "steps");
-    for (int64_t i = 0; i < r->n_steps; i++) {
-        const struct weir_step *step = &r->steps[i];
-        weir_json_object(json, NULL);
-        weir_json_int(json, "number", step->number);
-        weir_json_int(json, "ns", step->end_ns - step->start_ns);
-        weir_json_object(json, "parts_ns");
-        for (int part = 0; part < WEIR_STEP_PARTS; part++)
-            weir_json_int(json, weir_step_part_name((enum weir_step_part)part), step->part_ns[part]);
-        weir_json_end(json, '}');
-        weir_json_end(json, '}');
-    }
-    weir_json_end(json, ']');
-}
-
-int weir_report_trace_json(struct weir_json *json, const char *path, const struct weir_report_trace_config *config,
-                           struct weir_err *err)
-{
-    struct result r = {0};
-    int rc = compute(&r, path, config, err);
-    if (rc == 0) {
-        weir_json_object(json, NULL);
-        weir_json_text(json, "trace", path);
-        weir_json_uint(json, "events", r.trace->n_events);
-        weir_json_uint(json, "dropped", r.trace->dropped);
-        weir_json_bool(json, "forks", r.trace->forks);
-        weir_json_int(json, "self_cpu_ns", r.averages->self_cpu_ns);
-        weir_json_int(json, "self_device_ns", r.averages->self_device_ns);
-        weir_averages_json(json, "averages", r.averages, &config->table);
-        steps_json(json, &r);
-        weir_gpu_idle_json(json, &r.idle);
-        weir_kernel_clocks_json(json, &r.clocks);
-        weir_json_end(json, '}');
+            fputc('\n', weir_document_text(document, NULL, 0));
+        weir_document_end(document, '}');
     }
     clear(&r);
     return rc;

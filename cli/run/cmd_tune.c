@@ -41,28 +41,25 @@ static void log_trial(void *user, const struct weir_tune_setting *setting, const
                       const char *why)
 {
     struct tune_session *s = user;
-    struct weir_json json;
+    struct weir_document document;
     char text[192];
     weir_tune_describe(&s->trials.tune.space, setting, text, sizeof text);
     weir_trial_progress(&s->progress, text);
     if (!s->log)
         return;
-    weir_json_open(&json, s->log, false);
-    weir_json_object(&json, NULL);
-    weir_json_text(&json, "type", "turn");
-    weir_json_text(&json, "setting", text);
-    weir_json_int(&json, "num_workers", setting->workers);
-    weir_json_int(&json, "prefetch", setting->prefetch);
-    weir_json_text(&json, "io", trial->used.io);
-    weir_json_int(&json, "round", s->trials.tune.rounds);
-    weir_json_double(&json, "seconds", trial->measured.seconds);
-    weir_json_double(&json, "images_per_s", trial->measured.images_per_s);
-    weir_json_double(&json, "cpu_s", trial->cpu_s);
-    weir_json_uint(&json, "peak_rss_bytes", trial->measured.peak_rss_bytes);
-    weir_json_text(&json, "error", why);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
-    fflush(s->log);
+    weir_document_open(&document, &weir_line_writer, s->log);
+    weir_document_fact(&document, "type", "turn");
+    weir_document_fact(&document, "setting", text);
+    weir_document_fact(&document, "num_workers", setting->workers);
+    weir_document_fact(&document, "prefetch", setting->prefetch);
+    weir_document_fact(&document, "io", trial->used.io);
+    weir_document_fact(&document, "round", s->trials.tune.rounds);
+    weir_document_fact(&document, "seconds", trial->measured.seconds);
+    weir_document_fact(&document, "images_per_s", trial->measured.images_per_s);
+    weir_document_fact(&document, "cpu_s", trial->cpu_s);
+    weir_document_fact(&document, "peak_rss_bytes", trial->measured.peak_rss_bytes);
+    weir_document_fact(&document, "error", why);
+    weir_document_close(&document);
 }
 
 static void note(void *user, const char *line)

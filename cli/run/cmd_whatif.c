@@ -72,19 +72,6 @@ static void describe(struct weir_document *document, const struct weir_whatif *f
     weir_document_close(document);
 }
 
-static void write_log(FILE *log, const struct weir_whatif *found, const struct weir_command *command,
-                      const struct whatif_options *options)
-{
-    struct weir_document document;
-    struct weir_json json;
-    weir_json_open(&json, log, false);
-    weir_json_object(&json, NULL);
-    weir_document_over(&document, NULL, &json);
-    describe(&document, found, command, options);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
-}
-
 /* ---- the command ---- */
 
 static struct weir_trial_progress progress;
@@ -129,11 +116,13 @@ static int whatif(const struct weir_command *command, const struct whatif_option
         weir_progress_clear();
     }
     weir_path_list_free(&files);
-    if (rc == 0 && log)
-        write_log(log, &found, command, o);
+    struct weir_document document;
+    if (rc == 0 && log) {
+        weir_document_open(&document, &weir_line_writer, log);
+        describe(&document, &found, command, o);
+    }
     int closed = weir_output_close(o->log, log, err);
     rc = rc < 0 ? rc : closed;
-    struct weir_document document;
     weir_document_open(&document, o->json ? &weir_json_writer : &weir_terminal_writer, stdout);
     if (rc == 0)
         describe(&document, &found, command, o);

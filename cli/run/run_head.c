@@ -172,20 +172,20 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
         head->consumer->head(head->consumer->user);
 }
 
-static void write_versions(struct weir_json *json)
+static void add_versions(struct weir_document *document)
 {
     char text[256];
-    weir_json_object(json, "versions");
+    weir_document_begin(document, "versions", '{');
     weir_h5_library(text, sizeof text);
-    weir_json_text(json, "hdf5", text);
+    weir_document_fact(document, "hdf5", text);
     weir_decoder_library(text, sizeof text);
-    weir_json_text(json, "jpeg", text);
-    weir_json_text(json, "compiler", weir_compiler());
+    weir_document_fact(document, "jpeg", text);
+    weir_document_fact(document, "compiler", weir_compiler());
     weir_dataset_inflate(text, sizeof text);
-    weir_json_text(json, "inflate", text);
+    weir_document_fact(document, "inflate", text);
     weir_libc(text, sizeof text);
-    weir_json_text(json, "libc", text);
-    weir_json_end(json, '}');
+    weir_document_fact(document, "libc", text);
+    weir_document_end(document, '}');
 }
 
 /* The resolved values of automatic settings, and where the run is. */
@@ -240,43 +240,40 @@ static const struct weir_field used[] = {
 static WEIR_FIELDS(used_fields, used);
 #undef S
 
-static void write_used(struct weir_json *json, const struct weir_run_head *head, const struct weir_loader *loader)
+static void add_used(struct weir_document *document, const struct weir_run_head *head, const struct weir_loader *loader)
 {
     struct used values = {.ranks = *head->ranks, .episodes = weir_dataset_episodes(weir_loader_dataset(loader))};
     weir_loader_facts(loader, &values.facts);
     weir_rank_status_here(&values.here, values.ranks.rank, values.ranks.world_size);
     if (!head->options->loader.cold)
         values.facts.cold_stayed = -1;
-    weir_json_object(json, "used");
-    weir_fields_json(json, &used_fields, &values);
+    weir_document_begin(document, "used", '{');
+    weir_document_members(document, &used_fields, &values);
     if (head->consumer)
-        head->consumer->json(head->consumer->user, json);
-    weir_json_end(json, '}');
+        head->consumer->json(head->consumer->user, document->json);
+    weir_document_end(document, '}');
 }
 
 void weir_run_head_log(FILE *out, const struct weir_run_head *head, const struct weir_loader *loader,
                        double load_average)
 {
-    struct weir_json json;
+    struct weir_document document;
     struct weir_sysinfo machine;
     char text[256];
     weir_sysinfo_read(&machine);
-    weir_json_open(&json, out, false);
-    weir_json_object(&json, NULL);
-    weir_json_text(&json, "type", "run");
-    weir_json_text(&json, "weir", weir_version());
-    weir_json_text(&json, "git", weir_git_describe());
-    weir_json_object(&json, "machine");
-    weir_fields_json(&json, &weir_sysinfo_fields, &machine);
+    weir_document_open(&document, &weir_line_writer, out);
+    weir_document_fact(&document, "type", "run");
+    weir_document_fact(&document, "weir", weir_version());
+    weir_document_fact(&document, "git", weir_git_describe());
+    weir_document_begin(&document, "machine", '{');
+    weir_document_members(&document, &weir_sysinfo_fields, &machine);
     if (load_average >= 0)
-        weir_json_double(&json, "load_average", load_average);
+        weir_document_fact(&document, "load_average", load_average);
     weir_filesystem_of(head->data, text, sizeof text);
-    weir_json_text(&json, "data_filesystem", text);
-    weir_json_end(&json, '}');
-    write_versions(&json);
-    weir_options_object(&json, "config", head->data, head->command, head->values);
-    write_used(&json, head, loader);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
-    fflush(out);
+    weir_document_fact(&document, "data_filesystem", text);
+    weir_document_end(&document, '}');
+    add_versions(&document);
+    weir_options_document(&document, "config", head->data, head->command, head->values);
+    add_used(&document, head, loader);
+    weir_document_close(&document);
 }

@@ -1,5 +1,7 @@
 #include "cli/run/run_profile.h"
 #include "analyze/gpu_idle/gpu_idle.h"
+#include "base/document.h"
+#include "base/field_rows.h"
 #include "cli/progress.h"
 #include "pipeline/gpu/gpu.h"
 #include "prof/gpu/gpu_trace.h"
@@ -195,8 +197,14 @@ void weir_run_profile_close(struct weir_run_profile **profile)
 
 /* ---- printing ---- */
 
-static double share(const struct window *window)
+static double seconds(const void *window)
 {
+    return (double)((const struct window *)window)->ns / 1e9;
+}
+
+static double share(const void *from)
+{
+    const struct window *window = from;
     return window->ns ? (double)window->wait_ns / (double)window->ns : 0;
 }
 
@@ -207,7 +215,7 @@ static void print_window(FILE *out, const struct window *window, bool on_gpu)
         fprintf(out, "profile: step %" PRId64, window->first);
     else
         fprintf(out, "profile: steps %" PRId64 " to %" PRId64, window->first, window->last);
-    fprintf(out, ", %.3f s, %sdata wait %.1f %%; %" PRIu64 " events", (double)window->ns / 1e9, on_gpu ? "host " : "",
+    fprintf(out, ", %.3f s, %sdata wait %.1f %%; %" PRIu64 " events", seconds(window), on_gpu ? "host " : "",
             100 * share(window), window->events);
     if (window->dropped)
         fprintf(out, ", %" PRIu64 " more dropped (record fewer steps)", window->dropped);
@@ -293,34 +301,25 @@ void weir_run_profile_print(FILE *out, struct weir_run_profile *profile)
     print_clocks(out, profile);
 }
 
-static void log_window(struct weir_json *json, const struct window *window)
-{
-    weir_json_object(json, NULL);
-    weir_json_int(json, "first_step", window->first);
-    weir_json_int(json, "last_step", window->last);
-    weir_json_double(json, "seconds", (double)window->ns / 1e9);
-    weir_json_double(json, "data_wait", share(window));
-    weir_json_uint(json, "events", window->events);
-    weir_json_uint(json, "dropped", window->dropped);
-    weir_json_text(json, "path", window->path[0] ? window->path : NULL);
-    weir_json_text(json, "error", window->error[0] ? window->error : NULL);
-    weir_json_end(json, '}');
-}
+#define S struct window
+static const struct weir_field window_rows[] = {
+    PLAIN("first_step", first), PLAIN("last_step", last),  DERIVED("seconds", seconds), DERIVED("data_wait", share),
+    PLAIN("events", events),    PLAIN("dropped", dropped), OPTIONAL("path", path),      OPTIONAL("error", error),
+};
+static WEIR_FIELDS(window_fields, window_rows);
+#undef S
 
 void weir_run_profile_log(FILE *log, struct weir_run_profile *profile)
 {
-    struct weir_json json;
+    struct weir_document document;
     if (!profile || !profile->config.folder)
         return;
-    weir_json_open(&json, log, false);
-    weir_json_object(&json, NULL);
-    weir_json_text(&json, "type", "profile");
-    weir_json_int(&json, "windows_before", first_kept(profile));
-    weir_json_array(&json, "windows");
+    weir_document_open(&document, &weir_line_writer, log);
+    weir_document_fact(&document, "type", "profile");
+    weir_document_fact(&document, "windows_before", first_kept(profile));
+    weir_document_begin(&document, "windows", '[');
     for (int64_t i = first_kept(profile); i < profile->n_windows; i++)
-        log_window(&json, &profile->windows[i % WINDOWS_KEPT]);
-    weir_json_end(&json, ']');
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
-    fflush(log);
+        weir_document_object(&document, NULL, &window_fields, &profile->windows[i % WINDOWS_KEPT]);
+    weir_document_end(&document, ']');
+    weir_document_close(&document);
 }

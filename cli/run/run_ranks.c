@@ -61,17 +61,14 @@ const struct weir_report_addition *weir_run_ranks_addition(struct weir_run_ranks
 /* Writes a log line of the session's table, or of one made from logs. */
 static void write_line(FILE *out, struct weir_rank_session *session, const struct weir_rank_logs *found)
 {
-    struct weir_json json;
-    weir_json_open(&json, out, false);
-    weir_json_object(&json, NULL);
-    weir_json_text(&json, "type", "ranks");
+    struct weir_document document;
+    weir_document_open(&document, &weir_line_writer, out);
+    weir_document_fact(&document, "type", "ranks");
     if (session)
-        weir_rank_session_json(session, &json);
+        weir_rank_session_json(session, document.json);
     else
-        weir_rank_table_json(&json, &found->verdict, found->ranks, found->n);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
-    fflush(out);
+        weir_rank_table_json(document.json, &found->verdict, found->ranks, found->n);
+    weir_document_close(&document);
 }
 
 void weir_run_ranks_poll(struct weir_run_ranks *ranks)

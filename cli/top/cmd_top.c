@@ -80,11 +80,11 @@ static int parse_pid(const struct weir_command *command, const char *text, pid_t
 
 static void print_json(struct session *session)
 {
-    struct weir_json json;
-    weir_cli_json_open(&json, stdout);
-    weir_json_text(&json, "weir", weir_version());
-    top_json(&json, &session->top);
-    weir_cli_json_close(&json);
+    struct weir_document document;
+    weir_document_open(&document, &weir_json_writer, stdout);
+    weir_document_fact(&document, "weir", weir_version());
+    top_describe_json(&document, &session->top);
+    weir_document_close(&document);
 }
 
 static void print_last(struct session *session)

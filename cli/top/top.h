@@ -4,6 +4,7 @@
 
 #include "analyze/jobs/job_verdict.h"
 #include "analyze/jobs/outside.h"
+#include "base/document.h"
 #include "prof/gpu/nvml.h"
 #include "prof/report/machine.h"
 
@@ -95,7 +96,7 @@ void top_print(FILE *out, const struct top *top);
 void top_print_line(FILE *out, const struct top *top, const struct top_job *job);
 void top_print_verdict(FILE *out, const struct top *top, const struct top_job *job);
 /* Writes the members of the open object. */
-void top_json(struct weir_json *json, const struct top *top);
+void top_describe_json(struct weir_document *document, const struct top *top);
 
 /* ---- full-screen mode ---- */
 

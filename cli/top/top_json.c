@@ -124,14 +124,14 @@ static const struct weir_field job[] = {
 static WEIR_FIELDS(job_fields, job);
 #undef S
 
-void top_json(struct weir_json *json, const struct top *top)
+void top_describe_json(struct weir_document *document, const struct top *top)
 {
     double least, median;
     int slowest = top_slowest_rank(top, &least, &median);
-    weir_json_text(json, "type", "top");
-    weir_json_array(json, "jobs");
+    weir_document_fact(document, "type", "top");
+    weir_document_begin(document, "jobs", '[');
     for (int i = 0; i < top->n_jobs; i++)
-        weir_fields_object(json, NULL, &job_fields, top->jobs[i]);
-    weir_json_end(json, ']');
-    weir_json_known(json, "slowest_rank", slowest >= 0 ? top->jobs[slowest]->job.rank : -1);
+        weir_document_object(document, NULL, &job_fields, top->jobs[i]);
+    weir_document_end(document, ']');
+    weir_document_known(document, "slowest_rank", slowest >= 0 ? top->jobs[slowest]->job.rank : -1);
 }
