@@ -144,10 +144,13 @@ static void print_top(const char *form, const char *path)
         top.jobs[top.n_jobs++] = read_job(json_array_get(jobs, i));
     UNPACK(recorded, "{s?b s?b s?i}", "collapsed", &top.collapsed, "totals", &top.totals, "order", &top.order);
     if (strcmp(form, "json") == 0) {
+        struct weir_document document;
         struct weir_json json;
         weir_json_open(&json, stdout, true);
         weir_json_object(&json, NULL);
-        top_json(&json, &top);
+        weir_document_over(&document, NULL, &json);
+        top_describe_json(&document, &top);
+        weir_document_close(&document);
         weir_json_end(&json, '}');
         weir_json_close(&json);
     } else if (strcmp(form, "lines") == 0) {
