@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -112,6 +113,46 @@ const char *weir_page_percent(char text[WEIR_PAGE_FIGURE], double fraction)
     double percent = 100 * weir_page_part(fraction, 1);
     snprintf(text, WEIR_PAGE_FIGURE, percent > 0 && percent < 9.95 ? "%.1f %%" : "%.0f %%", percent);
     return text;
+}
+
+/* ---- templates ---- */
+
+static void put_figure(FILE *out, char conversion, double value)
+{
+    char text[WEIR_PAGE_FIGURE];
+    fputs(conversion == 'T'   ? weir_page_time(text, value)
+          : conversion == 'P' ? weir_page_percent(text, value)
+          : conversion == 'N' ? weir_page_number(text, value)
+                              : weir_page_count(text, value),
+          out);
+}
+
+void weir_page_put(FILE *out, const char *template, ...)
+{
+    va_list args;
+    char format[16];
+    va_start(args, template);
+    for (size_t n; *template; template += n) {
+        n = strcspn(template, "%");
+        fwrite(template, 1, n, out);
+        template += n;
+        n = *template ? strcspn(template + 1, "HTPNCdcsfg%") + 2 : 0;
+        snprintf(format, sizeof format, "%.*s", (int)n, template);
+        char conversion = n > 0 ? format[n - 1] : '\0';
+        if (conversion == 'H')
+            weir_page_text(out, va_arg(args, const char *));
+        else if (conversion && strchr("TPNC", conversion))
+            put_figure(out, conversion, va_arg(args, double));
+        else if (conversion == 'd' || conversion == 'c')
+            fprintf(out, format, va_arg(args, int));
+        else if (conversion == 's')
+            fputs(va_arg(args, const char *), out);
+        else if (conversion == 'f' || conversion == 'g')
+            fprintf(out, format, va_arg(args, double));
+        else if (conversion)
+            putc('%', out);
+    }
+    va_end(args);
 }
 
 void weir_page_base64(FILE *out, const unsigned char bytes[32])

@@ -21,6 +21,10 @@ const char *weir_page_number(char text[WEIR_PAGE_FIGURE], double value);
 const char *weir_page_count(char text[WEIR_PAGE_FIGURE], double value); /* without decimals */
 const char *weir_page_percent(char text[WEIR_PAGE_FIGURE], double fraction);
 
+/* Prints a template: %H is untrusted text, which is escaped; %T seconds, %P a fraction, %N and %C numbers, as formatted
+ * above. Further conversions are those of printf for int (d, c), const char * (s) and double (f, g). */
+void weir_page_put(FILE *out, const char *template, ...);
+
 /* Returns part / whole within 0..1, and 0 if it is not a number. */
 double weir_page_part(double part, double whole);
 

@@ -20,11 +20,8 @@ static void put_rank(struct weir_page_out *page, const struct weir_rank *rank, b
 {
     FILE *out = page->out;
     const struct weir_rank_record *record = rank->record;
-    char step[WEIR_PAGE_FIGURE], wait[WEIR_PAGE_FIGURE];
-    fprintf(out, "<tr%s><th scope=\"row\">%d</th><td class=\"text minor\">", slow ? " class=\"lowest\"" : "",
-            rank->rank);
-    weir_page_text(out, rank->host);
-    fputs("</td><td class=\"wide\">", out);
+    weir_page_put(out, "<tr%s><th scope=\"row\">%d</th><td class=\"text minor\">%H</td><td class=\"wide\">",
+                  slow ? " class=\"lowest\"" : "", rank->rank, rank->host);
     if (record && longest > 0) {
         double part = 100 * weir_page_part(record->step_s, longest);
         double waits = fmin(100 * weir_page_part(record->data_s, longest), part);
@@ -34,8 +31,8 @@ static void put_rank(struct weir_page_out *page, const struct weir_rank *rank, b
                 "height=\"12\"/></svg>",
                 slow ? "hot" : "cool", part - waits, part - waits, waits);
     }
-    fprintf(out, "</td><td>%s</td><td>%s</td></tr>\n", weir_page_time(step, record ? record->step_s : NAN),
-            weir_page_time(wait, record ? record->data_s : NAN));
+    weir_page_put(out, "</td><td>%T</td><td>%T</td></tr>\n", record ? record->step_s : NAN,
+                  record ? record->data_s : NAN);
 }
 
 static void put_verdict(struct weir_page_out *page, const struct weir_page *of)

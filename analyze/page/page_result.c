@@ -70,29 +70,25 @@ static void put_interval(FILE *out, const json_t *delta)
 
 static void put_change(FILE *out, const json_t *delta)
 {
-    char text[WEIR_PAGE_FIGURE];
     double change = weir_result_number(delta, "change");
     if (!isfinite(change) || !json_is_string(json_object_get(delta, "result")))
         fputs("<td>–</td>", out);
     else if (!is_clear(delta))
         fputs("<td>~</td>", out);
     else if (change > 1)
-        fprintf(out, "<td>%s ×</td>", weir_page_number(text, 1 + change));
+        weir_page_put(out, "<td>%N ×</td>", 1 + change);
     else
-        fprintf(out, "<td>%s%s</td>", change > 0 ? "+" : change < 0 ? "−" : "", weir_page_percent(text, fabs(change)));
+        weir_page_put(out, "<td>%s%P</td>", change > 0 ? "+" : change < 0 ? "−" : "", fabs(change));
 }
 
-typedef const char *figure_fn(char text[WEIR_PAGE_FIGURE], double value);
-
-static void put_delta(FILE *out, const json_t *delta, figure_fn *format)
+/* cells: the template of the values before and after. */
+static void put_delta(FILE *out, const json_t *delta, const char *cells)
 {
-    char before[WEIR_PAGE_FIGURE], after[WEIR_PAGE_FIGURE];
     if (!json_is_object(delta) || !isfinite(weir_result_number(delta, "before")))
         return;
-    fprintf(out, "<tr%s><th scope=\"row\">", is_clear(delta) ? " class=\"clear\"" : "");
-    weir_page_text(out, weir_result_text(delta, "name"));
-    fprintf(out, "</th><td class=\"minor\">%s</td><td>%s</td>", format(before, weir_result_number(delta, "before")),
-            format(after, weir_result_number(delta, "after")));
+    weir_page_put(out, "<tr%s><th scope=\"row\">%H</th>", is_clear(delta) ? " class=\"clear\"" : "",
+                  weir_result_text(delta, "name"));
+    weir_page_put(out, cells, weir_result_number(delta, "before"), weir_result_number(delta, "after"));
     put_interval(out, delta);
     put_change(out, delta);
     fputs("</tr>\n", out);
@@ -102,17 +98,14 @@ static void put_delta(FILE *out, const json_t *delta, figure_fn *format)
 static void put_bound(FILE *out, const json_t *side)
 {
     const char *bound = weir_result_text(side, "data_bound"), *cause = weir_result_text(side, "cause");
-    weir_page_text(out, *bound ? bound : "cannot tell");
-    fputs(*bound && *cause ? ", limited by " : "", out);
-    weir_page_text(out, *bound ? cause : "");
+    weir_page_put(out, "%H%s%H", *bound ? bound : "cannot tell", *bound && *cause ? ", limited by " : "",
+                  *bound ? cause : "");
 }
 
 static void put_headline(FILE *out, const json_t *comparison)
 {
     const json_t *before = json_object_get(comparison, "before"), *after = json_object_get(comparison, "after");
-    fputs("<p class=\"verdict\">", out);
-    weir_page_text(out, weir_result_text(comparison, "verdict"));
-    fputs("</p>\n", out);
+    weir_page_put(out, "<p class=\"verdict\">%H</p>\n", weir_result_text(comparison, "verdict"));
     if (!*weir_result_text(before, "data_bound") && !*weir_result_text(after, "data_bound"))
         return;
     fputs("<p>Data-bound before: ", out);
@@ -124,7 +117,6 @@ static void put_headline(FILE *out, const json_t *comparison)
 
 static void put_differences(FILE *out, const json_t *differences)
 {
-    static const char *const keys[] = {"before", "after"};
     if (json_array_size(differences) == 0)
         return;
     fputs("<h2>Differences</h2>\n<table class=\"settings\"><thead><tr><th scope=\"col\">name</th><th scope=\"col\">"
@@ -132,15 +124,8 @@ static void put_differences(FILE *out, const json_t *differences)
           out);
     for (size_t i = 0; i < json_array_size(differences); i++) {
         const json_t *each = json_array_get(differences, i);
-        fputs("<tr><th scope=\"row\">", out);
-        weir_page_text(out, weir_result_text(each, "name"));
-        fputs("</th>", out);
-        for (int side = 0; side < 2; side++) {
-            fputs("<td>", out);
-            weir_page_text(out, weir_result_text(each, keys[side]));
-            fputs("</td>", out);
-        }
-        fputs("</tr>\n", out);
+        weir_page_put(out, "<tr><th scope=\"row\">%H</th><td>%H</td><td>%H</td></tr>\n", weir_result_text(each, "name"),
+                      weir_result_text(each, "before"), weir_result_text(each, "after"));
     }
     fputs("</tbody></table>\n", out);
 }
@@ -148,25 +133,22 @@ static void put_differences(FILE *out, const json_t *differences)
 static void put_comparison(FILE *out, const json_t *comparison)
 {
     const json_t *stages = json_object_get(comparison, "stages");
-    fputs("<section>\n<p class=\"facts\">", out);
-    weir_page_text(out, weir_result_text(json_object_get(comparison, "before"), "file"));
-    fputs(" → ", out);
-    weir_page_text(out, weir_result_text(json_object_get(comparison, "after"), "file"));
-    fputs("</p>\n", out);
+    weir_page_put(out, "<section>\n<p class=\"facts\">%H → %H</p>\n",
+                  weir_result_text(json_object_get(comparison, "before"), "file"),
+                  weir_result_text(json_object_get(comparison, "after"), "file"));
     put_headline(out, comparison);
-    fputs("<p class=\"note\">Each change with its confidence interval, from −100 % to +100 %; the line is no change. "
-          "Filled: beyond the noise. ~: within it.</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
-          "aria-label=\"Changes\"><table class=\"changes\"><thead><tr><th scope=\"col\">time per ",
-          out);
-    weir_page_text(out, weir_result_text(comparison, "per"));
-    fputs("</th><th scope=\"col\" class=\"minor\">before</th><th scope=\"col\">after</th><td></td><th "
-          "scope=\"col\">change</th></tr>"
-          "</thead>\n<tbody>\n",
-          out);
-    put_delta(out, json_object_get(comparison, "whole"), weir_page_number);
-    put_delta(out, json_object_get(comparison, "data_wait"), weir_page_percent);
+    weir_page_put(
+        out,
+        "<p class=\"note\">Each change with its confidence interval, from −100 %% to +100 %%; the line is no change. "
+        "Filled: beyond the noise. ~: within it.</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
+        "aria-label=\"Changes\"><table class=\"changes\"><thead><tr><th scope=\"col\">time per %H</th><th "
+        "scope=\"col\" class=\"minor\">before</th><th scope=\"col\">after</th><td></td><th "
+        "scope=\"col\">change</th></tr></thead>\n<tbody>\n",
+        weir_result_text(comparison, "per"));
+    put_delta(out, json_object_get(comparison, "whole"), "<td class=\"minor\">%N</td><td>%N</td>");
+    put_delta(out, json_object_get(comparison, "data_wait"), "<td class=\"minor\">%P</td><td>%P</td>");
     for (size_t i = 0; i < json_array_size(stages); i++)
-        put_delta(out, json_array_get(stages, i), weir_page_time);
+        put_delta(out, json_array_get(stages, i), "<td class=\"minor\">%T</td><td>%T</td>");
     fputs("</tbody></table></div>\n", out);
     put_differences(out, json_object_get(comparison, "differences"));
     fputs("</section>\n", out);
@@ -195,9 +177,7 @@ int weir_page_of_result(FILE *out, const char *json, size_t length, struct weir_
                         : cells     ? weir_result_text(json_object_get(result, "config"), "data")
                                     : data;
     weir_page_head(out, WEIR_LANG_EN, title);
-    fputs("<header><h1>", out);
-    weir_page_text(out, title);
-    fputs("</h1></header>\n", out);
+    weir_page_put(out, "<header><h1>%H</h1></header>\n", title);
     if (comparisons)
         put_comparisons(out, comparisons);
     else if (cells)

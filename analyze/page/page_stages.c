@@ -21,9 +21,7 @@ static void put_name(FILE *out, const struct weir_report_row *row)
 {
     char name[WEIR_REPORT_NAME];
     weir_report_row_name(row, name);
-    fputs("<th scope=\"row\">", out);
-    weir_page_text(out, name);
-    fputs("</th>", out);
+    weir_page_put(out, "<th scope=\"row\">%H</th>", name);
 }
 
 /* ---- stages ---- */
@@ -70,20 +68,18 @@ static void put_spark(FILE *out, const struct weir_page_run *run, const struct w
 static void put_stage(struct weir_page_out *page, const struct weir_report_row *row)
 {
     FILE *out = page->out;
-    char total[WEIR_PAGE_FIGURE], each[WEIR_PAGE_FIGURE], share[WEIR_PAGE_FIGURE], calls[WEIR_PAGE_FIGURE];
     double images = (double)page->run->report->steps.images;
     fputs("<tr>", out);
     put_name(out, row);
     if (row->share >= 0) {
         fputs("<td class=\"wide\">", out);
         weir_page_bar(out, row->share, "cool");
-        fprintf(out, "</td><td>%s</td>", weir_page_percent(share, row->share));
+        weir_page_put(out, "</td><td>%P</td>", row->share);
     } else {
         fputs("<td class=\"wide\"></td><td></td>", out);
     }
-    fprintf(out, "<td class=\"minor\">%s</td><td>%s</td>", weir_page_time(total, row->total_s),
-            weir_page_time(each, images > 0 ? row->total_s / images : NAN));
-    fprintf(out, "<td class=\"minor\">%s</td>", weir_page_count(calls, (double)row->count));
+    weir_page_put(out, "<td class=\"minor\">%T</td><td>%T</td><td class=\"minor\">%C</td>", row->total_s,
+                  images > 0 ? row->total_s / images : NAN, (double)row->count);
     if (page->run->n_tables > 1)
         put_spark(out, page->run, row);
     fputs("</tr>\n", out);
@@ -140,13 +136,9 @@ void weir_page_stages(struct weir_page_out *page)
 
 static void put_share(FILE *out, const struct weir_plain_share *row, bool examples)
 {
-    char total[WEIR_PAGE_FIGURE], share[WEIR_PAGE_FIGURE];
-    fputs("<tr><th scope=\"row\">", out);
-    weir_page_text(out, row->name);
-    fputs("</th><td class=\"wide\">", out);
+    weir_page_put(out, "<tr><th scope=\"row\">%H</th><td class=\"wide\">", row->name);
     weir_page_bar(out, row->share, "cool");
-    fprintf(out, "</td><td>%s</td><td class=\"minor\">%s</td>", weir_page_percent(share, row->share),
-            weir_page_time(total, row->total_s));
+    weir_page_put(out, "</td><td>%P</td><td class=\"minor\">%T</td>", row->share, row->total_s);
     if (examples)
         fprintf(out, "<td>%s</td>", row->example);
     fputs("</tr>\n", out);
@@ -157,12 +149,12 @@ static void put_shares(struct weir_page_out *page, const struct weir_plain_share
     FILE *out = page->out;
     enum weir_lang lang = page->lang;
     bool examples = table->n > 0 && table->rows[0].example;
-    fputs("<p class=\"note\" lang=\"en\">", out);
-    weir_page_text(out, table->title);
-    fprintf(out,
-            ".</p>\n<table class=\"stages\"><thead><tr><th scope=\"col\">%s</th><th scope=\"col\" colspan=\"2\">%s</th>"
-            "<th scope=\"col\" class=\"minor\">%s</th>",
-            weir_word(WEIR_WORD_STAGE, lang), weir_word(WEIR_WORD_SHARE, lang), weir_word(WEIR_WORD_TOTAL, lang));
+    weir_page_put(
+        out,
+        "<p class=\"note\" lang=\"en\">%H.</p>\n<table class=\"stages\"><thead><tr><th scope=\"col\">%s</th><th "
+        "scope=\"col\" colspan=\"2\">%s</th><th scope=\"col\" class=\"minor\">%s</th>",
+        table->title, weir_word(WEIR_WORD_STAGE, lang), weir_word(WEIR_WORD_SHARE, lang),
+        weir_word(WEIR_WORD_TOTAL, lang));
     if (examples)
         fprintf(out, "<th scope=\"col\">%s</th>", weir_word(WEIR_WORD_EXAMPLE, lang));
     fputs("</tr></thead>\n<tbody>\n", out);
@@ -179,7 +171,6 @@ void weir_page_shares(struct weir_page_out *page)
     const struct weir_plain_log *log = page->run->plain;
     struct weir_plain_shares tables[WEIR_PLAIN_SHARES];
     struct weir_totals_whole whole;
-    char total[WEIR_PAGE_FIGURE], calls[WEIR_PAGE_FIGURE];
     if (!log)
         return;
     fprintf(out, "<section>\n<h2>%s</h2>\n", weir_word(WEIR_WORD_STAGES, lang));
@@ -192,12 +183,9 @@ void weir_page_shares(struct weir_page_out *page)
             "scope=\"col\">%s</th><th scope=\"col\">%s</th></tr></thead>\n<tbody>\n",
             weir_word(WEIR_WORD_TABLE, lang), log->totals.n_stages, weir_word(WEIR_WORD_STAGE, lang),
             weir_word(WEIR_WORD_TOTAL, lang), weir_word(WEIR_WORD_CALLS, lang));
-    for (int i = 0; i < log->totals.n_stages; i++) {
-        fputs("<tr><th scope=\"row\">", out);
-        weir_page_text(out, log->totals.names[i]);
-        fprintf(out, "</th><td>%s</td><td>%s</td></tr>\n", weir_page_time(total, whole.total_s[i]),
-                weir_page_count(calls, (double)whole.count[i]));
-    }
+    for (int i = 0; i < log->totals.n_stages; i++)
+        weir_page_put(out, "<tr><th scope=\"row\">%H</th><td>%T</td><td>%C</td></tr>\n", log->totals.names[i],
+                      whole.total_s[i], (double)whole.count[i]);
     fputs("</tbody></table></details>\n</section>\n", out);
 }
 
@@ -243,14 +231,11 @@ static void put_quantiles(FILE *out, const struct scale *scale, const struct wei
 
 static void put_latency(struct weir_page_out *page, const struct weir_report_row *row, const struct scale *scale)
 {
-    char text[WEIR_PAGE_FIGURE];
-    const double figures[] = {row->p50_s, row->p90_s, row->p99_s, row->max_s};
     fputs("<tr>", page->out);
     put_name(page->out, row);
     put_quantiles(page->out, scale, row);
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-        fprintf(page->out, "<td%s>%s</td>", i % 2 ? " class=\"minor\"" : "", weir_page_time(text, figures[i]));
-    fputs("</tr>\n", page->out);
+    weir_page_put(page->out, "<td>%T</td><td class=\"minor\">%T</td><td>%T</td><td class=\"minor\">%T</td></tr>\n",
+                  row->p50_s, row->p90_s, row->p99_s, row->max_s);
 }
 
 /* The powers of ten above the ranges. If there are many, every other one has a label. The last always has one, and then
@@ -307,21 +292,18 @@ void weir_page_latency(struct weir_page_out *page)
 
 static void put_thread(FILE *out, const struct weir_report_worker *thread)
 {
-    char work[WEIR_PAGE_FIGURE], wait[WEIR_PAGE_FIGURE], rest[WEIR_PAGE_FIGURE];
     double worked = weir_page_part(thread->work_s, thread->wall_s);
     double waited = weir_page_part(thread->wait_s, thread->wall_s), drawn = fmin(waited, 1 - worked);
     if (!thread->name[0])
         return;
-    fputs("<tr><th scope=\"row\">", out);
-    weir_page_text(out, thread->name);
-    fprintf(out,
-            "</th><td class=\"wide\"><svg class=\"bar\" width=\"100%%\" height=\"12\" aria-hidden=\"true\"><rect "
-            "class=\"frame\" width=\"100%%\" height=\"12\"/><rect class=\"cool\" width=\"%.2f%%\" height=\"12\"/><rect "
-            "class=\"waits\" x=\"%.2f%%\" width=\"%.2f%%\" height=\"12\"/></svg></td>",
-            100 * worked, 100 * worked, 100 * drawn);
-    fprintf(out, "<td>%s</td><td>%s</td><td class=\"minor\">%s</td></tr>\n", weir_page_percent(work, worked),
-            weir_page_percent(wait, waited),
-            weir_page_percent(rest, weir_page_part(thread->unattributed_s, thread->wall_s)));
+    weir_page_put(out,
+                  "<tr><th scope=\"row\">%H</th><td class=\"wide\"><svg class=\"bar\" width=\"100%%\" height=\"12\" "
+                  "aria-hidden=\"true\"><rect class=\"frame\" width=\"100%%\" height=\"12\"/><rect class=\"cool\" "
+                  "width=\"%.2f%%\" height=\"12\"/><rect class=\"waits\" x=\"%.2f%%\" width=\"%.2f%%\" "
+                  "height=\"12\"/></svg></td>",
+                  thread->name, 100 * worked, 100 * worked, 100 * drawn);
+    weir_page_put(out, "<td>%P</td><td>%P</td><td class=\"minor\">%P</td></tr>\n", worked, waited,
+                  weir_page_part(thread->unattributed_s, thread->wall_s));
 }
 
 enum { THREADS_MAX = 256 };

@@ -146,25 +146,20 @@ static void put_point(FILE *out, const struct formats *formats, const struct for
         fprintf(out, "<circle class=\"open\" cx=\"%.2f%%\" cy=\"%.1f\" r=\"4\"/>", x, y_of(formats, format->cold));
     if (isfinite(format->warm))
         fprintf(out, "<circle class=\"cool\" cx=\"%.2f%%\" cy=\"%.1f\" r=\"4\"/>", x, y_of(formats, format->warm));
-    fprintf(out, "<text x=\"%.2f%%\" y=\"%.1f\" dx=\"%d\" text-anchor=\"%s\">", format->x, format->y + 4, left ? -9 : 9,
-            left ? "end" : "start");
-    weir_page_text(out, format->name);
-    fputs("</text>", out);
+    weir_page_put(out, "<text x=\"%.2f%%\" y=\"%.1f\" dx=\"%d\" text-anchor=\"%s\">%H</text>", format->x, format->y + 4,
+                  left ? -9 : 9, left ? "end" : "start", format->name);
 }
 
 static void put_formats_table(FILE *out, const struct formats *formats)
 {
-    char warm[WEIR_PAGE_FIGURE], cold[WEIR_PAGE_FIGURE];
     fputs("<details><summary>Table</summary>\n<table class=\"data\"><thead><tr><th scope=\"col\">format</th><th "
           "scope=\"col\">bytes per frame</th><th scope=\"col\">images/s, warm</th><th scope=\"col\">images/s, "
           "cold</th></tr></thead>\n<tbody>\n",
           out);
     for (int i = 0; i < formats->n; i++) {
         const struct format *format = &formats->at[i];
-        fputs("<tr><th scope=\"row\">", out);
-        weir_page_text(out, format->name);
-        fprintf(out, "</th><td>%s</td><td>%s</td><td>%s</td></tr>\n", weir_size(format->bytes).text,
-                weir_page_number(warm, format->warm), weir_page_number(cold, format->cold));
+        weir_page_put(out, "<tr><th scope=\"row\">%H</th><td>%s</td><td>%N</td><td>%N</td></tr>\n", format->name,
+                      weir_size(format->bytes).text, format->warm, format->cold);
     }
     fputs("</tbody></table></details>\n", out);
 }
@@ -172,27 +167,25 @@ static void put_formats_table(FILE *out, const struct formats *formats)
 static void put_formats(FILE *out, const struct json_t *result)
 {
     struct formats formats;
-    char fastest[WEIR_PAGE_FIGURE], slowest[WEIR_PAGE_FIGURE];
     collect(&formats, result);
     if (formats.n == 0)
         return;
     qsort(formats.at, (size_t)formats.n, sizeof formats.at[0], by_rate);
     for (int i = 0; i < formats.n; i++)
         place_label(&formats, i);
-    fprintf(out,
-            "<section>\n<h2>Size and speed</h2>\n<p class=\"note\">Each format with its fastest settings, on "
-            "logarithmic scales. Filled: from the page cache; ring: from storage.</p>\n<figure class=\"scatter\">\n"
-            "<div class=\"frame\"><svg class=\"axis\" width=\"72\" height=\"%d\" aria-hidden=\"true\">",
-            PLOT_HEIGHT);
-    const char *top = weir_page_number(fastest, formats.fastest);
-    fprintf(out, "<text x=\"64\" y=\"%.1f\">%s</text><text x=\"64\" y=\"%.1f\">%s</text>",
-            y_of(&formats, formats.fastest) + 4, top, y_of(&formats, formats.slowest) + 4,
-            weir_page_number(slowest, formats.slowest));
-    fprintf(out,
-            "<text x=\"64\" y=\"%.1f\">images/s</text></svg><svg class=\"plot\" role=\"img\" width=\"100%%\" "
-            "height=\"%d\" aria-labelledby=\"tf df\"><title id=\"tf\">Size and speed</title><desc id=\"df\">%d "
-            "formats, up to %s images/s</desc><line class=\"rule\" x1=\"0\" x2=\"100%%\" y1=\"%d\" y2=\"%d\"/>",
-            y_of(&formats, formats.fastest) + 20, PLOT_HEIGHT, formats.n, top, PLOT_HEIGHT, PLOT_HEIGHT);
+    weir_page_put(out,
+                  "<section>\n<h2>Size and speed</h2>\n<p class=\"note\">Each format with its fastest settings, on "
+                  "logarithmic scales. Filled: from the page cache; ring: from storage.</p>\n<figure "
+                  "class=\"scatter\">\n<div class=\"frame\"><svg class=\"axis\" width=\"72\" height=\"%d\" "
+                  "aria-hidden=\"true\"><text x=\"64\" y=\"%.1f\">%N</text><text x=\"64\" y=\"%.1f\">%N</text>",
+                  PLOT_HEIGHT, y_of(&formats, formats.fastest) + 4, formats.fastest,
+                  y_of(&formats, formats.slowest) + 4, formats.slowest);
+    weir_page_put(out,
+                  "<text x=\"64\" y=\"%.1f\">images/s</text></svg><svg class=\"plot\" role=\"img\" width=\"100%%\" "
+                  "height=\"%d\" aria-labelledby=\"tf df\"><title id=\"tf\">Size and speed</title><desc id=\"df\">%d "
+                  "formats, up to %N images/s</desc><line class=\"rule\" x1=\"0\" x2=\"100%%\" y1=\"%d\" y2=\"%d\"/>",
+                  y_of(&formats, formats.fastest) + 20, PLOT_HEIGHT, formats.n, formats.fastest, PLOT_HEIGHT,
+                  PLOT_HEIGHT);
     for (int i = 0; i < formats.n; i++)
         put_point(out, &formats, &formats.at[i]);
     fprintf(out, "</svg><div class=\"x\"><span>%s per frame</span><span>%s</span></div></div>\n",
@@ -213,9 +206,7 @@ static void put_settings(FILE *out, const json_t *settings)
         bool no_cache = strcmp(key, "decode_cache_bytes") == 0 && json_number_value(value) <= 0;
         if (is_auto || no_cache || json_is_null(value) || !(json_is_string(value) || json_is_number(value)))
             continue;
-        fputs(comma, out);
-        weir_page_text(out, key);
-        putc(' ', out);
+        weir_page_put(out, "%s%H ", comma, key);
         if (json_is_string(value))
             weir_page_text(out, json_string_value(value));
         else
@@ -247,14 +238,11 @@ static struct rate rate_of(const json_t *candidate)
 
 static void put_candidate(FILE *out, const json_t *candidate, double most, bool chosen)
 {
-    char text[WEIR_PAGE_FIGURE];
     struct rate rate = rate_of(candidate);
     const json_t *settings = json_object_get(candidate, "settings");
-    fprintf(out, "<tr%s><th scope=\"row\" class=\"long\">", chosen ? " class=\"chosen\"" : "");
-    weir_page_text(out, weir_result_text(candidate, "format"));
-    fputs(*weir_result_text(candidate, "format") ? " " : "", out);
-    weir_page_text(out, weir_result_text(candidate, "cache"));
-    fputs(*weir_result_text(candidate, "cache") ? " " : "", out);
+    const char *format = weir_result_text(candidate, "format"), *cache = weir_result_text(candidate, "cache");
+    weir_page_put(out, "<tr%s><th scope=\"row\" class=\"long\">%H%s%H%s", chosen ? " class=\"chosen\"" : "", format,
+                  *format ? " " : "", cache, *cache ? " " : "");
     put_settings(out, settings ? settings : json_object_get(candidate, "setting"));
     fputs("</th><td class=\"wide\">", out);
     if (rate.median > 0)
@@ -266,7 +254,7 @@ static void put_candidate(FILE *out, const json_t *candidate, double most, bool 
             100 * weir_page_part(rate.high, most));
     else
         weir_page_text(out, weir_result_text(candidate, "error"));
-    fprintf(out, "</td><td>%s</td></tr>\n", weir_page_number(text, rate.median));
+    weir_page_put(out, "</td><td>%N</td></tr>\n", rate.median);
 }
 
 static void put_candidates(FILE *out, const json_t *candidates, int chosen)
@@ -288,11 +276,8 @@ static void put_candidates(FILE *out, const json_t *candidates, int chosen)
 void weir_result_bench(FILE *out, const json_t *result)
 {
     const json_t *advice = json_object_get(result, "advice");
-    fputs("<section>\n<p class=\"verdict\">", out);
-    weir_page_text(out, weir_result_text(advice, "format"));
-    fputs("</p>\n<p class=\"remark\">", out);
-    weir_page_text(out, weir_result_text(advice, "next"));
-    fputs("</p>\n", out);
+    weir_page_put(out, "<section>\n<p class=\"verdict\">%H</p>\n<p class=\"remark\">%H</p>\n",
+                  weir_result_text(advice, "format"), weir_result_text(advice, "next"));
     weir_result_command(out, json_object_get(advice, "command"));
     fputs("</section>\n", out);
     put_formats(out, result);
@@ -304,10 +289,9 @@ void weir_result_tune(FILE *out, const json_t *result)
     const json_t *candidates = json_object_get(result, "candidates"), *path = json_object_get(result, "path");
     int chosen = (int)fmin(fmax(weir_result_number(result, "chosen"), -1), 1e6);
     const json_t *best = chosen >= 0 ? json_array_get(candidates, (size_t)chosen) : NULL;
-    char text[WEIR_PAGE_FIGURE];
     fputs("<section>\n<p class=\"verdict\">", out);
     if (best) {
-        fprintf(out, "%s images/s with ", weir_page_number(text, rate_of(best).median));
+        weir_page_put(out, "%N images/s with ", rate_of(best).median);
         put_settings(out, json_object_get(best, "setting"));
     } else {
         fputs("No candidate was measured", out);
@@ -319,9 +303,7 @@ void weir_result_tune(FILE *out, const json_t *result)
     fputs("<section>\n<h2>Search</h2>\n<ol class=\"path\">\n", out);
     for (size_t i = 0; i < json_array_size(path); i++) {
         const char *line = json_string_value(json_array_get(path, i));
-        fputs("<li>", out);
-        weir_page_text(out, line ? line : "");
-        fputs("</li>\n", out);
+        weir_page_put(out, "<li>%H</li>\n", line ? line : "");
     }
     fputs("</ol>\n</section>\n", out);
 }
