@@ -218,13 +218,13 @@ last ""
 check "lines fit the width, the verdict comes first, and only it is bold" python3 - "$(dirname "$script")/../../../tests/cli" "${small[@]}" <<'PY'
 import re, sys
 sys.path.insert(0, sys.argv[1])
-import test_width
+import test_texts
 small = sys.argv[2:]
 
 def check(columns, more, text):
     """Returns whether the verdict is bold."""
     for line in re.sub(r"\x1b\[\d*[A-Za-z]", "", text).splitlines():
-        assert test_width.width(line) <= columns, (columns, more, line)
+        assert test_texts.width(line) <= columns, (columns, more, line)
     if "--all" in more:
         head = re.search(r"(?m)^scenario.* +data wait .*$", text)[0]
         assert ("remedy" in head) or columns == 80, head
@@ -235,11 +235,11 @@ def check(columns, more, text):
 
 for columns in (80, 120, 200):
     for more in [["--device", "cpu"], ["--all", "--device", "cpu"]] + [[]] * (columns == 80):
-        text = test_width.piped("scenario", *small, *more, **({"COLUMNS": str(columns)} if columns > 80 else {}))
+        text = test_texts.piped("scenario", *small, *more, **({"COLUMNS": str(columns)} if columns > 80 else {}))
         assert "\x1b" not in text and not check(columns, more, text), text
     for more in [[], ["--device", "cpu"], ["--all", "--device", "cpu"]] + [["--all", "--fix"]] * (columns == 80):
-        assert check(columns, more, test_width.on_terminal(columns, "scenario", *small, *more)) in (True, None), more
-wide = test_width.piped("scenario", *small, "--all", "--device", "cpu", "--wide")
+        assert check(columns, more, test_texts.on_terminal(columns, "scenario", *small, *more)) in (True, None), more
+wide = test_texts.piped("scenario", *small, "--all", "--device", "cpu", "--wide")
 assert re.search(r"(?m)^scenario, on the CPU +iteration +step +data wait +shown by +share +calls/step +remedy$", wide), wide
 PY
 
