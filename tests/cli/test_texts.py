@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks text output on terminals and through pipes: it fits the width of the terminal or of $COLUMNS, and is the same in
 both; the most important line comes first and is the only coloured one; lines that users grep for are whole. What the
-commands print at 80 and 200 columns is in tests/golden. Usage: WEIR_PROGRAM=build/release/weir tests/cli/test_texts.py"""
+commands print at 80 and 200 columns is in tests/golden.
+Usage: WEIR_PROGRAM=build/release/weir tests/cli/test_texts.py [Texts.TEST...]"""
 import ctypes
 import fcntl
 import glob
@@ -12,7 +13,6 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 import termios
 import unicodedata
@@ -305,4 +305,4 @@ class Texts(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0]])
+    unittest.main()
