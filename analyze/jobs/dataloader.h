@@ -13,21 +13,6 @@
 
 enum { WEIR_DATALOADER_WORKERS = WEIR_JOB_WORKERS };
 
-struct weir_watch_slow_item {
-    double index; /* -1 = not a number */
-    double worker, s;
-    char file[WEIR_WATCH_PATH];
-};
-
-struct weir_watch_slow_file {
-    char name[WEIR_WATCH_PATH];
-    double count, mean_s, max_s;
-};
-
-struct weir_watch_unseen {
-    char what[WEIR_WATCH_TEXT];
-};
-
 /* What the workers' busy time consists of, and the loop's: self times of stages, from the report's rows. */
 struct weir_dataloader_stages {
     double busy_s;
@@ -70,11 +55,8 @@ struct weir_dataloader_figures {
     struct weir_thread_figures loop; /* of training */
     int n_workers;
     struct weir_thread_figures workers[WEIR_DATALOADER_WORKERS];
-    int n_items, n_files, n_unseen;
-    struct weir_watch_slow_item slow_items[WEIR_WATCH_ITEMS];
-    struct weir_watch_slow_file slow_files[WEIR_WATCH_FILES];
-    double files_seen, files_mean_s, paths_s, paths;
-    struct weir_watch_unseen unseen[WEIR_WATCH_UNSEEN];
+    struct weir_watch_slowest slowest;
+    double paths, paths_s; /* items with a file, and their time */
     /* Those that follow are not in the object "watch" of a log. */
     struct weir_dataloader_stages stages;
     struct weir_report_machine machine;

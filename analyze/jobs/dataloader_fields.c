@@ -69,12 +69,12 @@ static const struct weir_field worker[] = {
 static WEIR_FIELDS(worker_fields, worker);
 #undef S
 
-#define S struct weir_watch_slow_item
+#define S struct weir_watch_item
 static const struct weir_field item[] = {MAYBE(index), MAYBE(worker), SAME(s), TEXT(file)};
 static WEIR_FIELDS(item_fields, item);
 #undef S
 
-#define S struct weir_watch_slow_file
+#define S struct weir_watch_file
 static const struct weir_field file[] = {TEXT(name), SAME(count), SAME(mean_s), SAME(max_s)};
 static WEIR_FIELDS(file_fields, file);
 #undef S
@@ -126,13 +126,13 @@ static const struct weir_field figures[] = {
     MAYBE(others_in_worker),
     MEMBER_IF("loop_sampled", shares_fields, loop.shares, seconds),
     ARRAY("workers", worker_fields, workers, n_workers),
-    ARRAY("slowest_items", item_fields, slow_items, n_items),
-    ARRAY("slowest_files", file_fields, slow_files, n_files),
-    SAME(files_seen),
-    SAME(files_mean_s),
+    ARRAY("slowest_items", item_fields, slowest.items, slowest.n_items),
+    ARRAY("slowest_files", file_fields, slowest.files, slowest.n_files),
+    PLAIN("files_seen", slowest.files_seen),
+    PLAIN("files_mean_s", slowest.files_mean_s),
     SAME(paths_s),
     SAME(paths),
-    ARRAY("unseen", unseen_fields, unseen, n_unseen),
+    ARRAY("unseen", unseen_fields, slowest.unseen, slowest.n_unseen),
 };
 WEIR_FIELDS(weir_watch_fields, figures);
 #undef S

@@ -50,13 +50,11 @@ void weir_job_find_pageable(const struct weir_job_case *c, enum weir_cause cause
     if (seen->has_pin || seen->weir || seen->to_gpu_bytes_per_s < WEIR_OUTSIDE_COPIES ||
         seen->gpu_busy >= WEIR_OUTSIDE_GPU_IDLE || on_core < 0.5)
         return;
-    weir_job_outside(c,
-                     weir_job_found(c, cause, -1, 0,
-                                    "%.1f GB/s go to the GPU, which is busy %.0f %%, and there is no pin thread; the "
-                                    "training loop is on a core %.0f %% of the time, workers are idle %.0f %%",
-                                    seen->to_gpu_bytes_per_s / 1e9, weir_percent(seen->gpu_busy), weir_percent(on_core),
-                                    weir_percent(1 - c->busy)),
-                     false);
+    weir_job_likely(c, cause, -1, 0,
+                    "%.1f GB/s go to the GPU, which is busy %.0f %%, and there is no pin thread; the "
+                    "training loop is on a core %.0f %% of the time, workers are idle %.0f %%",
+                    seen->to_gpu_bytes_per_s / 1e9, weir_percent(seen->gpu_busy), weir_percent(on_core),
+                    weir_percent(1 - c->busy));
 }
 
 /* Pinning takes the time of the loop's process. */
@@ -67,10 +65,8 @@ void weir_job_find_pin_thread(const struct weir_job_case *c, enum weir_cause cau
     double busy = outside ? f->outside.pin.of[WEIR_TASK_ON_CORE] : f->loop_s > 0 ? f->stages.pin_s / f->loop_s : 0;
     if (busy < WEIR_JOB_PIN_BUSY || (outside && c->bound != WEIR_BOUND_UNKNOWN))
         return;
-    weir_job_outside(c,
-                     weir_job_found(c, cause, busy, outside ? 0 : weir_job_gain_saved(c, 0.75 * c->wait_s),
-                                    "the pin thread is busy %.0f %% of the time", weir_percent(busy)),
-                     false);
+    weir_job_likely(c, cause, busy, outside ? 0 : weir_job_gain_saved(c, 0.75 * c->wait_s),
+                    "the pin thread is busy %.0f %% of the time", weir_percent(busy));
 }
 
 /* With a GPU, backward() waits on a lock for autograd's thread, which has no name before torch 2.15, but not all the
@@ -100,12 +96,10 @@ void weir_job_find_gil(const struct weir_job_case *c, enum weir_cause cause)
     if (c->workers <= 0 || (due < WEIR_JOB_LOOP_HELD && !held))
         return;
     if (f->outside.known)
-        weir_job_outside(c,
-                         weir_job_found(c, cause, lock, 0,
-                                        "another thread of the main process is on a core %.0f %% of the time, and the "
-                                        "training loop waits for a lock %.0f %%",
-                                        weir_percent(f->outside.other_thread), weir_percent(lock)),
-                         false);
+        weir_job_likely(c, cause, lock, 0,
+                        "another thread of the main process is on a core %.0f %% of the time, and the "
+                        "training loop waits for a lock %.0f %%",
+                        weir_percent(f->outside.other_thread), weir_percent(lock));
     else
         weir_job_found(c, cause, share, weir_job_gain_saved(c, share * c->train_s),
                        "the loop spent %.0f %% of its time waiting for batches that were ready, and %.0f %% in locks",
@@ -131,21 +125,20 @@ void weir_job_find_young(const struct weir_job_case *c, enum weir_cause cause)
     const struct weir_dataloader_outside *seen = &c->figures->outside;
     if (seen->weir || seen->young < WEIR_OUTSIDE_YOUNG || seen->workers_begun < 2) /* Weir's workers remain */
         return;
-    struct weir_diagnosis_cause *finding = weir_job_found(
+    struct weir_diagnosis_cause *finding = weir_job_likely(
         c, cause, seen->young, 0,
         "%d workers were started in %.0f s; %.0f %% of the time they were missing or younger than %.0f s",
         seen->workers_begun, c->figures->loop_s, weir_percent(seen->young), WEIR_OUTSIDE_YOUNG_S);
-    weir_job_outside(c, finding, false);
     weir_job_say_wait(c, finding);
 }
 
 /* ---- who takes the cores ---- */
 
-/* Returns whether the loop waits for cores longer than for data, and not the workers. */
+/* Returns whether it is the loop that waits for cores, not the workers: longer than for data, or it loads itself. */
 static bool loop_wants_cores(const struct weir_job_case *c)
 {
     double wait = c->verdict->found.wait;
-    return c->bound == WEIR_BOUND_NO || (wait >= 0 && c->loop_core_wait > wait);
+    return c->bound == WEIR_BOUND_NO || c->workers <= 0 || (wait >= 0 && c->loop_core_wait > wait);
 }
 
 static struct weir_core_figures core_figures(const struct weir_job_case *c)
@@ -197,7 +190,7 @@ static double other_threads(const struct weir_job_case *c)
 }
 
 /* Returns whether the workers' other threads use the cores. */
-static bool too_many_threads(const struct weir_job_case *c, double active)
+static bool too_many_threads(const struct weir_job_case *c, const struct weir_core_figures *cores, double active)
 {
     const struct weir_watch_settings *settings = &c->figures->settings;
     const struct weir_dataloader_outside *seen = &c->figures->outside;
@@ -206,8 +199,9 @@ static bool too_many_threads(const struct weir_job_case *c, double active)
     bool ready = seen->known && seen->worker_ready >= WEIR_OUTSIDE_THREADS && seen->ready_threads >= c->limit + 0.5;
     if (c->verdict->for_threads > weir_job_use(c, WEIR_TASK_CORE_WAIT))
         return false; /* they work in place of the worker, such as those of a video decoder */
-    return ready || active >= 0.25 || (set > 1 && set * c->workers > all) ||
-           (n > 8 && n * c->workers > 4 * all && active >= 0.1);
+    /* A setting is no activity: if others take the cores, it is their doing. */
+    bool set_many = set > 1 && set * c->workers > all && !weir_others_take_cores(cores);
+    return ready || set_many || active >= 0.25 || (n > 8 && n * c->workers > 4 * all && active >= 0.1);
 }
 
 void weir_job_find_threads(const struct weir_job_case *c, enum weir_cause cause)
@@ -215,7 +209,7 @@ void weir_job_find_threads(const struct weir_job_case *c, enum weir_cause cause)
     struct weir_core_figures figures = core_figures(c);
     const struct weir_dataloader_outside *seen = &c->figures->outside;
     double active = other_threads(c);
-    if (!too_many_threads(c, active) || !(waits_for_cores(&figures) || active >= 0.5))
+    if (!too_many_threads(c, &figures, active) || !(waits_for_cores(&figures) || active >= 0.5))
         return;
     struct weir_diagnosis_cause *finding = weir_job_found(
         c, cause, weir_job_use(c, WEIR_TASK_CORE_WAIT), gain_cores(c),
@@ -267,13 +261,12 @@ void weir_job_find_step(const struct weir_job_case *c, enum weir_cause cause)
 {
     if (!step_waits(c) || c->workers <= 0)
         return;
-    struct weir_diagnosis_cause *finding = weir_job_found(
+    struct weir_diagnosis_cause *finding = weir_job_likely(
         c, cause, -1, 0,
         "workers are idle %.0f %% of the time, so batches are ready; the training loop is on a core %.0f %%, asleep "
         "%.0f %%",
         weir_percent(1 - c->busy), weir_percent(weir_job_loop_use(c, WEIR_TASK_ON_CORE)),
         weir_percent(1 - weir_job_loop_use(c, WEIR_TASK_ON_CORE) - c->loop_core_wait));
-    weir_job_outside(c, finding, false);
     say_gpu(c, finding);
 }
 

@@ -74,15 +74,14 @@ void weir_job_find_busiest_worker(const struct weir_job_case *c, enum weir_cause
     if (rest > WEIR_OUTSIDE_SLOW_REST)
         return;
     struct weir_diagnosis_cause *finding =
-        weir_job_found(c, cause, most, 0, "process %.0f works %.0f %% of the time, the others %.0f %%", busiest->id,
-                       weir_percent(most), weir_percent(rest));
-    weir_job_outside(c, finding, false);
+        weir_job_likely(c, cause, most, 0, "process %.0f works %.0f %% of the time, the others %.0f %%", busiest->id,
+                        weir_percent(most), weir_percent(rest));
     weir_job_say_wait(c, finding);
 }
 
 /* Returns how much longer an item of the file takes than one of the others, or 0 if that may be by chance: the longest
  * item of the file does not count. */
-static double slower(const struct weir_dataloader_figures *f, const struct weir_watch_slow_file *file, double *others_s)
+static double slower(const struct weir_dataloader_figures *f, const struct weir_watch_file *file, double *others_s)
 {
     enum { ITEMS_LEAST = 4 };
     double total_s = file->mean_s * file->count, rest = f->paths - file->count;
@@ -95,11 +94,11 @@ static double slower(const struct weir_dataloader_figures *f, const struct weir_
 void weir_job_find_slow_item_file(const struct weir_job_case *c, enum weir_cause cause)
 {
     const struct weir_dataloader_figures *f = c->figures;
-    const struct weir_watch_slow_file *file = NULL;
+    const struct weir_watch_file *file = NULL;
     double others_s = 0;
-    for (int i = 0; i < f->n_files && i < WEIR_WATCH_FILES && !file; i++)
-        if (slower(f, &f->slow_files[i], &others_s) >= WEIR_JOB_SLOW_FILE)
-            file = &f->slow_files[i];
+    for (int i = 0; i < f->slowest.n_files && i < WEIR_WATCH_FILES && !file; i++)
+        if (slower(f, &f->slowest.files[i], &others_s) >= WEIR_JOB_SLOW_FILE)
+            file = &f->slowest.files[i];
     if (!file)
         return;
     double share = file->mean_s * file->count / f->paths_s;
@@ -270,8 +269,8 @@ static double part_of(const struct weir_job_case *c, enum weir_cause cause, cons
         *what = "collating and sending batches";
         return stages->collate_s + stages->pickle_s;
     case WEIR_CAUSE_OWN_CODE:
-        snprintf(own, 160, "code in __getitem__ outside timed calls%s%s%s", f->n_unseen > 0 ? ", or " : "",
-                 f->n_unseen > 0 ? f->unseen[0].what : "", f->n_unseen > 0 ? "," : "");
+        snprintf(own, 160, "code in __getitem__ outside timed calls%s%s%s", f->slowest.n_unseen > 0 ? ", or " : "",
+                 f->slowest.n_unseen > 0 ? f->slowest.unseen[0].what : "", f->slowest.n_unseen > 0 ? "," : "");
         *what = stages->named[0] ? "the dataset's code, mostly" : own;
         *who = stages->named;
         return stages->own_s + stages->named_s;

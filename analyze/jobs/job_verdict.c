@@ -23,11 +23,13 @@ void weir_job_sampled(const struct weir_job_case *c, struct weir_diagnosis_cause
     weir_job_outside(c, finding, true);
 }
 
-void weir_job_outside(const struct weir_job_case *c, struct weir_diagnosis_cause *finding, bool sure)
+struct weir_diagnosis_cause *weir_job_outside(const struct weir_job_case *c, struct weir_diagnosis_cause *finding,
+                                              bool sure)
 {
     bool waits = !c->on_lock && c->verdict->found.wait >= WEIR_SAMPLED_SURE * WEIR_VERDICT_WAIT_LEAST;
     if (c->figures->outside.known && !(sure && waits))
         finding->certainty = WEIR_CERTAINTY_LIKELY;
+    return finding;
 }
 
 /* ---- the table ---- */

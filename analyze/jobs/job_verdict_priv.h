@@ -26,8 +26,11 @@ struct weir_job_case {
 /* Makes it less certain than what is timed: likely, and sure only from WEIR_SAMPLED_SURE times the threshold on. */
 void weir_job_sampled(const struct weir_job_case *c, struct weir_diagnosis_cause *finding, double figure,
                       double threshold);
-/* The same if the figures are from outside. They are sure if the loop's wait is, and `sure`. */
-void weir_job_outside(const struct weir_job_case *c, struct weir_diagnosis_cause *finding, bool sure);
+/* The same if the figures are from outside. They are sure if the loop's wait is, and `sure`. Returns the finding. */
+struct weir_diagnosis_cause *weir_job_outside(const struct weir_job_case *c, struct weir_diagnosis_cause *finding,
+                                              bool sure);
+/* Appends a finding that is likely if the figures are from outside. */
+#define weir_job_likely(c, ...) weir_job_outside(c, weir_job_found(c, __VA_ARGS__), false)
 /* Returns the workers' time of this use, as a fraction of their busy time. */
 double weir_job_use(const struct weir_job_case *c, enum weir_task_use use);
 /* Returns the same of the loop, as a fraction of its time. */

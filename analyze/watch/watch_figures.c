@@ -43,33 +43,6 @@ static void fill_loop(struct weir_dataloader_figures *to, const struct weir_watc
     to->rest_sd_s = weir_standard_deviation(from->rest_batches, from->rest_s, from->rest_squares);
 }
 
-static void fill_slowest(struct weir_dataloader_figures *to, const struct weir_watch_reading *from)
-{
-    to->n_items = from->n_items;
-    for (int i = 0; i < from->n_items; i++) {
-        const struct weir_watch_item *item = &from->items[i];
-        bool is_number = item->index >= 0 && item->index < (1ll << 49);
-        to->slow_items[i] =
-            (struct weir_watch_slow_item){is_number ? (double)item->index : -1, item->worker, item->s, ""};
-        memcpy(to->slow_items[i].file, item->file, sizeof item->file);
-    }
-    to->n_files = from->n_files;
-    for (int i = 0; i < from->n_files; i++) {
-        const struct weir_watch_file *file = &from->files[i];
-        double count = (double)file->count;
-        to->slow_files[i] =
-            (struct weir_watch_slow_file){"", count, count > 0 ? file->total_s / count : 0, file->max_s};
-        memcpy(to->slow_files[i].name, file->name, sizeof file->name);
-    }
-    to->files_seen = (double)from->files_seen;
-    to->files_mean_s = from->files_mean_s;
-    to->paths_s = from->counts.paths_s;
-    to->paths = from->counts.paths;
-    to->n_unseen = from->n_unseen;
-    for (int i = 0; i < from->n_unseen; i++)
-        memcpy(to->unseen[i].what, from->unseen[i], sizeof to->unseen[i].what);
-}
-
 void weir_watch_figures_make(struct weir_dataloader_figures *to, const struct weir_watch_reading *reading,
                              double run_first_s)
 {
@@ -86,5 +59,7 @@ void weir_watch_figures_make(struct weir_dataloader_figures *to, const struct we
             to->workers[to->n_workers] = reading->counts.workers[i];
             fill_worker(&to->workers[to->n_workers++], i);
         }
-    fill_slowest(to, reading);
+    to->slowest = reading->slowest;
+    to->paths = reading->counts.paths;
+    to->paths_s = reading->counts.paths_s;
 }

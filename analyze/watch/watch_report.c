@@ -347,28 +347,8 @@ int weir_watch_write(const char *path, const char *bytes, size_t n, char *why, s
     return rc;
 }
 
-int weir_watch_report_whole(struct weir_watch *watch, int loader, struct weir_loader_report *report, char *name,
-                            size_t name_size, double *epochs, int *workers)
-{
-    if (!watch || loader < 0 || loader >= weir_watch_loaders(watch))
-        return -EINVAL;
-    pthread_mutex_lock(&lock);
-    struct reports *reports = reports_of(watch);
-    struct made *made = calloc(1, sizeof *made);
-    int rc = reports && made ? make(made, watch, reports, loader, NULL, false) : -ENOMEM;
-    if (rc == 0) {
-        *report = made->report;
-        made->report.prof.workers = NULL; /* the caller's now */
-        *epochs = made->reading.counts.epochs;
-        *workers = (int)fmin(fmax(made->figures.settings.num_workers, 0), 1e6);
-        snprintf(name, name_size, "%s", made->figures.name);
-    }
-    free_made(made);
-    pthread_mutex_unlock(&lock);
-    return rc;
-}
-
-int weir_watch_report_next(struct weir_watch *watch, int loader, struct weir_loader_report *report)
+int weir_watch_report_take(struct weir_watch *watch, int loader, bool whole, struct weir_loader_report *report,
+                           struct weir_watch_about *about)
 {
     memset(report, 0, sizeof *report);
     if (!watch || loader < 0 || loader >= weir_watch_loaders(watch))
@@ -376,11 +356,14 @@ int weir_watch_report_next(struct weir_watch *watch, int loader, struct weir_loa
     pthread_mutex_lock(&lock);
     struct reports *reports = reports_of(watch);
     struct made *made = calloc(1, sizeof *made);
-    int rc =
-        reports && made ? make(made, watch, reports, loader, &reports->loaders[loader].since_record, true) : -ENOMEM;
+    struct mark *then = reports && !whole ? &reports->loaders[loader].since_record : NULL;
+    int rc = reports && made ? make(made, watch, reports, loader, then, true) : -ENOMEM;
     if (rc == 0) {
         *report = made->report;
         made->report.prof.workers = NULL; /* the caller's now */
+        *about = (struct weir_watch_about){.epochs = made->reading.counts.epochs,
+                                           .workers = (int)fmin(fmax(made->figures.settings.num_workers, 0), 1e6)};
+        memcpy(about->name, made->figures.name, sizeof about->name);
     }
     free_made(made);
     pthread_mutex_unlock(&lock);

@@ -193,8 +193,8 @@ static void print_items(FILE *out, const struct weir_dataloader_figures *f)
     char time[24];
     int n = 0;
     weir_table_open(&table, columns, 4);
-    for (int i = 0; i < f->n_items && n < 5; i++) {
-        const struct weir_watch_slow_item *item = &f->slow_items[i];
+    for (int i = 0; i < f->slowest.n_items && n < 5; i++) {
+        const struct weir_watch_item *item = &f->slowest.items[i];
         if (item->index < 0 && !item->file[0])
             continue;
         n++;
@@ -223,24 +223,25 @@ static void print_files(FILE *out, const struct weir_dataloader_figures *f)
                                                  {"max", .priority = 1}};
     struct weir_table table;
     char time[24];
-    if (f->n_files == 0)
+    if (f->slowest.n_files == 0)
         return;
     weir_table_open(&table, columns, 4);
-    for (int i = 0; i < f->n_files && i < 3; i++) {
-        weir_table_cell(&table, "%s", f->slow_files[i].name);
-        weir_table_cell(&table, "%.0f", f->slow_files[i].count);
-        weir_table_cell(&table, "%s", weir_report_time(time, f->slow_files[i].mean_s));
-        weir_table_cell(&table, "%s", weir_report_time(time, f->slow_files[i].max_s));
+    for (int i = 0; i < f->slowest.n_files && i < 3; i++) {
+        weir_table_cell(&table, "%s", f->slowest.files[i].name);
+        weir_table_cell(&table, "%.0f", f->slowest.files[i].count);
+        weir_table_cell(&table, "%s", weir_report_time(time, f->slowest.files[i].mean_s));
+        weir_table_cell(&table, "%s", weir_report_time(time, f->slowest.files[i].max_s));
     }
     weir_table_print(out, &table);
-    fprintf(out, "files seen: %.0f, %s per item on average\n", f->files_seen, weir_report_time(time, f->files_mean_s));
+    fprintf(out, "files seen: %.0f, %s per item on average\n", f->slowest.files_seen,
+            weir_report_time(time, f->slowest.files_mean_s));
 }
 
 static void print_unseen(FILE *out, const struct weir_dataloader_figures *f)
 {
-    for (int i = 0; i < f->n_unseen; i++)
-        fprintf(out, "%s%s", i == 0 ? "not timed: " : ", ", f->unseen[i].what);
-    if (f->n_unseen > 0)
+    for (int i = 0; i < f->slowest.n_unseen; i++)
+        fprintf(out, "%s%s", i == 0 ? "not timed: " : ", ", f->slowest.unseen[i].what);
+    if (f->slowest.n_unseen > 0)
         fputs(" (part of the stage around the call)\n", out);
 }
 

@@ -5,14 +5,17 @@
 
 #include "analyze/jobs/job_verdict.h"
 
-/* Makes the report of a loader since the previous call, or since the watch began: for records of several ranks. The
- * caller clears it (weir_loader_report_clear). Returns 0 or -errno. */
-int weir_watch_report_next(struct weir_watch *watch, int loader, struct weir_loader_report *report);
+/* What a report is about: the loader's name, epochs ended, and worker processes, 0 = the loop loads itself. */
+struct weir_watch_about {
+    char name[WEIR_WATCH_TEXT];
+    double epochs;
+    int workers;
+};
 
-/* Makes the report of a loader since the watch began, and copies its name. epochs: epochs ended; workers: worker
- * processes, 0 = the loop loads itself. The caller clears the report. Thread-safe. Returns 0 or -errno. */
-int weir_watch_report_whole(struct weir_watch *watch, int loader, struct weir_loader_report *report, char *name,
-                            size_t name_size, double *epochs, int *workers);
+/* Makes the report of a loader, since the watch began or since the previous report that was not whole: for metrics, and
+ * for records of several ranks. The caller clears it (weir_loader_report_clear). Thread-safe. Returns 0 or -errno. */
+int weir_watch_report_take(struct weir_watch *watch, int loader, bool whole, struct weir_loader_report *report,
+                           struct weir_watch_about *about);
 
 /* Prints the verdict, wrapped at the width of the output, or with one line per cause, advice and so on, however long,
  * and without colour. */

@@ -53,7 +53,7 @@ static inline bool weir_watch_is_of(const struct weir_shared_slot *slot, int loa
 }
 
 /* Reads a slot's slowest items, and all files of a loader. Return 0 or -ENOMEM. */
-void weir_watch_read_items(struct weir_watch_reading *to, const struct weir_shared_slot *slot);
-int weir_watch_read_files(struct weir_watch_reading *to, const struct weir_segment *segment, int loader);
+void weir_watch_read_items(struct weir_watch_slowest *to, const struct weir_shared_slot *slot);
+int weir_watch_read_files(struct weir_watch_slowest *to, const struct weir_segment *segment, int loader);
 
 #endif

@@ -12,7 +12,7 @@ static void path_of(const struct weir_shared_slot *slot, uint64_t hash, char nam
             weir_shared_text_get(name, WEIR_WATCH_PATH, slot->paths[i].name, WEIR_PATH_WORDS);
 }
 
-static void add_item(struct weir_watch_reading *to, const struct weir_watch_item *item)
+static void add_item(struct weir_watch_slowest *to, const struct weir_watch_item *item)
 {
     int i = to->n_items < WEIR_WATCH_ITEMS ? to->n_items++ : WEIR_WATCH_ITEMS;
     for (; i > 0 && to->items[i - 1].s < item->s; i--)
@@ -23,11 +23,12 @@ static void add_item(struct weir_watch_reading *to, const struct weir_watch_item
 }
 
 /* Several workers can have seen the same item; the slowest time counts. */
-void weir_watch_read_items(struct weir_watch_reading *to, const struct weir_shared_slot *slot)
+void weir_watch_read_items(struct weir_watch_slowest *to, const struct weir_shared_slot *slot)
 {
     for (int i = 0; i < WEIR_SLOT_ITEMS; i++) {
+        int64_t index = atomic_load_explicit(&slot->slowest[i].index, memory_order_relaxed);
         struct weir_watch_item item = {
-            .index = atomic_load_explicit(&slot->slowest[i].index, memory_order_relaxed),
+            .index = index >= 0 && index < 1ll << 49 ? (double)index : -1,
             .worker = weir_watch_role_of(slot) == WEIR_WATCH_WORKER ? weir_watch_worker_of(slot) : -1,
             .s = weir_watch_s(&slot->slowest[i].ticks)};
         int known = 0;
@@ -82,7 +83,7 @@ static int merge_paths(struct path_sum *sums, int n)
     return kept;
 }
 
-int weir_watch_read_files(struct weir_watch_reading *to, const struct weir_segment *segment, int loader)
+int weir_watch_read_files(struct weir_watch_slowest *to, const struct weir_segment *segment, int loader)
 {
     uint32_t n_slots = weir_watch_slots(segment);
     struct path_sum *sums = calloc((size_t)n_slots * WEIR_SLOT_PATHS + 1, sizeof *sums);
@@ -106,12 +107,13 @@ int weir_watch_read_files(struct weir_watch_reading *to, const struct weir_segme
     }
     n = merge_paths(sums, n);
     qsort(sums, (size_t)n, sizeof *sums, by_mean);
-    to->files_seen = (uint64_t)n;
+    to->files_seen = n;
     to->files_mean_s = all > 0 ? all_s / all : 0;
     to->n_files = n < WEIR_WATCH_FILES ? n : WEIR_WATCH_FILES;
     for (int i = 0; i < to->n_files; i++) {
+        double count = (double)sums[i].count;
         to->files[i] =
-            (struct weir_watch_file){.count = sums[i].count, .total_s = sums[i].total_s, .max_s = sums[i].max_s};
+            (struct weir_watch_file){.count = count, .mean_s = sums[i].total_s / count, .max_s = sums[i].max_s};
         weir_shared_text_get(to->files[i].name, WEIR_WATCH_PATH, sums[i].path->name, WEIR_PATH_WORDS);
     }
     free(sums);

@@ -235,12 +235,12 @@ int weir_watch_slowest_loader(const struct weir_watch *watch)
     return most;
 }
 
-static void read_unseen(struct weir_watch_reading *to, const struct weir_segment *segment)
+static void read_unseen(struct weir_watch_slowest *to, const struct weir_segment *segment)
 {
     uint32_t n = atomic_load(&segment->unseen);
     to->n_unseen = n < WEIR_WATCH_UNSEEN ? (int)n : WEIR_WATCH_UNSEEN;
     for (int i = 0; i < to->n_unseen; i++)
-        weir_shared_text_get(to->unseen[i], WEIR_WATCH_TEXT, segment->unseen_text[i].words, WEIR_TEXT_WORDS);
+        weir_shared_text_get(to->unseen[i].what, WEIR_WATCH_TEXT, segment->unseen_text[i].words, WEIR_TEXT_WORDS);
 }
 
 int weir_watch_read(struct weir_watch *watch, int loader, struct weir_watch_reading *reading,
@@ -263,13 +263,13 @@ int weir_watch_read(struct weir_watch *watch, int loader, struct weir_watch_read
     reading->ready_min = (int)fmin((double)weir_watch_count(&from->ready_min), 1e6);
     reading->ready_max = (int)fmin((double)weir_watch_count(&from->ready_max), 1e6);
     read_epochs(reading, from);
-    read_unseen(reading, segment);
+    read_unseen(&reading->slowest, segment);
     for (uint32_t i = 0; i < weir_watch_slots(segment); i++) {
         const struct weir_shared_slot *slot = &segment->slot[i];
         bool works = weir_watch_role_of(slot) == WEIR_WATCH_WORKER, loops = weir_watch_role_of(slot) == WEIR_WATCH_LOOP;
         if (!weir_watch_is_of(slot, loader) || !(works || loops))
             continue;
-        weir_watch_read_items(reading, slot);
+        weir_watch_read_items(&reading->slowest, slot);
         if (!works)
             continue;
         add_worker_counts(&reading->counts.workers[weir_watch_worker_of(slot)], slot);
@@ -278,7 +278,7 @@ int weir_watch_read(struct weir_watch *watch, int loader, struct weir_watch_read
         reading->n_workers =
             weir_watch_worker_of(slot) + 1 > reading->n_workers ? weir_watch_worker_of(slot) + 1 : reading->n_workers;
     }
-    rc = weir_watch_read_files(reading, segment, loader);
+    rc = weir_watch_read_files(&reading->slowest, segment, loader);
     *snapshot = rc == 0 ? snapshot_of(segment, loader, map) : NULL;
     return rc < 0 ? rc : *snapshot ? 0 : -ENOMEM;
 }

@@ -50,16 +50,28 @@ struct weir_watch_counts {
 void weir_watch_counts_subtract(struct weir_watch_counts *to, const struct weir_watch_counts *then);
 
 struct weir_watch_item {
-    int64_t index; /* -1 = not a number */
-    int worker;    /* -1 = the training loop's thread */
+    double index;  /* -1 = not a number */
+    double worker; /* -1 = the training loop's thread */
     double s;
     char file[WEIR_WATCH_PATH]; /* empty = no file was seen */
 };
 
 struct weir_watch_file {
     char name[WEIR_WATCH_PATH];
-    uint64_t count;
-    double total_s, max_s;
+    double count, mean_s, max_s;
+};
+
+struct weir_watch_unseen {
+    char what[WEIR_WATCH_TEXT];
+};
+
+/* Since the watch began. */
+struct weir_watch_slowest {
+    int n_items, n_files, n_unseen;
+    struct weir_watch_item items[WEIR_WATCH_ITEMS];
+    struct weir_watch_file files[WEIR_WATCH_FILES]; /* by falling mean, of those read at least twice if there are any */
+    double files_seen, files_mean_s;                /* all files, and their mean time per item */
+    struct weir_watch_unseen unseen[WEIR_WATCH_UNSEEN]; /* calls that are not timed */
 };
 
 enum { WEIR_WATCH_REPLAYS = 2 }; /* headroom of a throw-away run that replays one batch; 1: measured in windows */
@@ -100,15 +112,9 @@ struct weir_watch_reading {
     double run_first_s;       /* wait for the run's first batch */
     int ready_min, ready_max; /* since the watch began */
     int n_workers;            /* largest number of a worker plus 1 */
-    int n_items, n_files;     /* the slowest since the watch began */
-    struct weir_watch_item items[WEIR_WATCH_ITEMS];
-    struct weir_watch_file files[WEIR_WATCH_FILES]; /* by falling mean, of those read at least twice if there are any */
-    uint64_t files_seen;
-    double files_mean_s; /* mean over all of them */
-    int n_epochs;        /* the last ones */
+    struct weir_watch_slowest slowest;
+    int n_epochs; /* the last ones */
     struct weir_watch_epoch epochs[WEIR_WATCH_EPOCHS];
-    int n_unseen;
-    char unseen[WEIR_WATCH_UNSEEN][WEIR_WATCH_TEXT];
 };
 
 /* Returns whether it is the name of a stage that the watch itself times; a class can follow a transform's. */

@@ -39,13 +39,14 @@ static void begin(void)
 static int collect(void *user, struct weir_metrics *metrics)
 {
     const struct loader *loader = user;
-    int workers;
-    int rc = weir_watch_report_whole(loader->watch, loader->number, &metrics->report, metrics->loader,
-                                     sizeof metrics->loader, &metrics->epochs, &workers);
+    struct weir_watch_about about = {0};
+    int rc = weir_watch_report_take(loader->watch, loader->number, true, &metrics->report, &about);
+    snprintf(metrics->loader, sizeof metrics->loader, "%s", about.name);
+    metrics->epochs = about.epochs;
     metrics->watched = true;
     /* How many batches are ready, and workers busy, at this moment is not known. */
     metrics->now = (struct weir_loader_now){
-        .slots = metrics->report.queue_slots, .batches_ready = -1, .workers = workers, .workers_busy = -1};
+        .slots = metrics->report.queue_slots, .batches_ready = -1, .workers = about.workers, .workers_busy = -1};
     return rc;
 }
 

@@ -56,7 +56,8 @@ void weir_watch_ranks_publish(void)
 {
     struct weir_loader_report *report = ranks.session ? malloc(sizeof *report) : NULL;
     struct weir_rank_record record;
-    if (report && weir_watch_report_next(ranks.watch, ranks.loader, report) == 0) {
+    struct weir_watch_about about;
+    if (report && weir_watch_report_take(ranks.watch, ranks.loader, false, report, &about) == 0) {
         if (weir_rank_record_fill(&record, report))
             weir_rank_session_publish(ranks.session, &record);
         weir_loader_report_clear(report);

@@ -31,7 +31,7 @@ Test(watch_verdict, nonsense_is_survived)
             for (size_t i = 0; i < sizeof figures->workers[w] / sizeof *numbers; i++)
                 numbers[i] = values[(seed = seed * 1664525u + 1013904223u) >> 16 & 3];
         }
-        figures->n_files = 1;
+        figures->slowest.n_files = 1;
         report->prof.machine.cores = (int)(seed >> 8 & 1023) - 8;
         weir_dataloader_add_report(figures, report);
         weir_job_judge(&verdict, figures);
