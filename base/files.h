@@ -4,11 +4,13 @@
 
 #include "weir/base.h"
 
+#include <endian.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/types.h>
 
 /* ---- bytes ---- */
@@ -25,13 +27,24 @@ int weir_file_close(FILE *file);
  * there the open descriptors are read from /proc. */
 void weir_descriptors_close(unsigned first, unsigned last);
 
-/* Returns the number that n little-endian bytes represent. */
+/* Return the number that n little-endian or big-endian bytes represent; n is 1 to 8. */
 static inline uint64_t weir_le(const uint8_t *bytes, int n)
 {
     uint64_t value = 0;
-    for (int i = n - 1; i >= 0; i--)
-        value = value << 8 | bytes[i];
-    return value;
+    memcpy(&value, bytes, (size_t)n);
+    return le64toh(value);
+}
+static inline uint64_t weir_be(const uint8_t *bytes, int n)
+{
+    uint64_t value = 0;
+    memcpy(&value, bytes, (size_t)n);
+    return be64toh(value) >> (64 - 8 * n);
+}
+/* Writes a number as n little-endian bytes. */
+static inline void weir_put_le(uint8_t *bytes, uint64_t value, int n)
+{
+    value = htole64(value);
+    memcpy(bytes, &value, (size_t)n);
 }
 
 /* Returns whether a file that begins with these n bytes, at least WEIR_LFS_BYTES, only names the contents, which Git

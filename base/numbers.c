@@ -8,15 +8,15 @@
 _Static_assert(LDBL_MANT_DIG >= 64, "a long double holds every number of every type");
 
 static const struct {
-    const char *name;
+    const char *name, *code;
     unsigned bytes;
     bool is_float, is_signed;
 } types[WEIR_NUMBER_TYPES] = {
-    [WEIR_F32] = {"float32", 4, true, true},  [WEIR_F64] = {"float64", 8, true, true},
-    [WEIR_I8] = {"int8", 1, false, true},     [WEIR_I16] = {"int16", 2, false, true},
-    [WEIR_I32] = {"int32", 4, false, true},   [WEIR_I64] = {"int64", 8, false, true},
-    [WEIR_U8] = {"uint8", 1, false, false},   [WEIR_U16] = {"uint16", 2, false, false},
-    [WEIR_U32] = {"uint32", 4, false, false}, [WEIR_U64] = {"uint64", 8, false, false},
+    [WEIR_F32] = {"float32", "<f4", 4, true, true},  [WEIR_F64] = {"float64", "<f8", 8, true, true},
+    [WEIR_I8] = {"int8", "|i1", 1, false, true},     [WEIR_I16] = {"int16", "<i2", 2, false, true},
+    [WEIR_I32] = {"int32", "<i4", 4, false, true},   [WEIR_I64] = {"int64", "<i8", 8, false, true},
+    [WEIR_U8] = {"uint8", "|u1", 1, false, false},   [WEIR_U16] = {"uint16", "<u2", 2, false, false},
+    [WEIR_U32] = {"uint32", "<u4", 4, false, false}, [WEIR_U64] = {"uint64", "<u8", 8, false, false},
 };
 
 size_t weir_number_bytes(enum weir_number_type type)
@@ -27,6 +27,11 @@ size_t weir_number_bytes(enum weir_number_type type)
 const char *weir_number_name(enum weir_number_type type)
 {
     return types[type].name;
+}
+
+const char *weir_number_code(enum weir_number_type type)
+{
+    return types[type].code;
 }
 
 int weir_number_from_name(const char *name)

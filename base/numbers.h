@@ -24,6 +24,8 @@ enum weir_number_type {
 size_t weir_number_bytes(enum weir_number_type type);
 /* Returns NumPy's name of the type, such as "float32". */
 const char *weir_number_name(enum weir_number_type type);
+/* Returns NumPy's code of the type in little-endian order, such as "<f4". */
+const char *weir_number_code(enum weir_number_type type);
 /* Returns the type with this name, or -1 if the name is unknown. */
 int weir_number_from_name(const char *name);
 

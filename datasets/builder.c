@@ -2,6 +2,7 @@
 #include "datasets/builder.h"
 #include "base/shortage.h"
 #include "base/text.h"
+#include "decoders/frame_kind.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -122,6 +123,27 @@ bool weir_looks_like_images(const struct weir_array_shape *shape)
 bool weir_looks_like_depth(const struct weir_array_shape *shape)
 {
     return is_encoded(shape) || is_raw_depth(shape);
+}
+
+struct weir_array_shape weir_shape_of_frames(enum weir_frame_kind kind, int width, int height, uint64_t n)
+{
+    bool depth = weir_frame_is_depth(kind);
+    if (weir_frame_is_encoded(kind))
+        return (struct weir_array_shape){
+            .rank = 1, .dims = {n}, .element = WEIR_ELEMENT_VLEN_BYTES, .type_bytes = sizeof(struct weir_frame_extent)};
+    return (struct weir_array_shape){.rank = depth ? 3 : 4,
+                                     .dims = {n, (uint64_t)height, (uint64_t)width, depth ? 0 : 3},
+                                     .element = WEIR_ELEMENT_INTEGER,
+                                     .type_bytes = depth ? 2 : 1};
+}
+
+struct weir_array_shape weir_shape_of_numbers(enum weir_number_type type, int dim, uint64_t n)
+{
+    bool is_float = type == WEIR_F32 || type == WEIR_F64;
+    return (struct weir_array_shape){.rank = 2,
+                                     .dims = {n, (uint64_t)dim},
+                                     .element = is_float ? WEIR_ELEMENT_FLOAT : WEIR_ELEMENT_INTEGER,
+                                     .type_bytes = weir_number_bytes(type)};
 }
 
 /* Writes a description such as "uint16 (steps, 96, 96, 3)". */

@@ -18,6 +18,7 @@
 #include "base/numbers.h"
 #include "datasets/chunks/chunk_grid.h"
 #include "weir/base.h"
+#include "weir/frames.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -139,5 +140,9 @@ bool weir_looks_like_pixels(const struct weir_array_shape *shape);
 /* Return true for arrays that weir_builder_camera and weir_builder_depth accept. */
 bool weir_looks_like_images(const struct weir_array_shape *shape);
 bool weir_looks_like_depth(const struct weir_array_shape *shape);
+
+/* Return the shape of so many frames of a kind, and of so many rows of numbers. */
+struct weir_array_shape weir_shape_of_frames(enum weir_frame_kind kind, int width, int height, uint64_t n);
+struct weir_array_shape weir_shape_of_numbers(enum weir_number_type type, int dim, uint64_t n);
 
 #endif

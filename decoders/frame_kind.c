@@ -1,4 +1,5 @@
 #include "decoders/frame_kind.h"
+#include "base/files.h"
 #include "decoders/jpeg_walk_priv.h"
 
 #include <errno.h>
@@ -112,10 +113,7 @@ static const char exif_name[] = "Exif\0"; /* with two zeros */
 
 static uint32_t number(const uint8_t *at, int bytes, bool big_endian)
 {
-    uint32_t value = 0;
-    for (int i = 0; i < bytes; i++)
-        value = value << 8 | at[big_endian ? i : bytes - 1 - i];
-    return value;
+    return (uint32_t)(big_endian ? weir_be(at, bytes) : weir_le(at, bytes));
 }
 
 /* Returns the orientation of a TIFF header with its first directory, or 0 if it has no valid one. */
@@ -159,7 +157,7 @@ static void mark_jpeg(struct weir_frame_marks *marks, const uint8_t *bytes, size
 static void mark_png(struct weir_frame_marks *marks, const uint8_t *bytes, size_t length)
 {
     for (size_t at = PNG_SIGNATURE; length - at >= CHUNK_BYTES;) {
-        size_t n = number(bytes + at, 4, true);
+        size_t n = weir_be(bytes + at, 4);
         const uint8_t *type = bytes + at + 4, *body = type + 4;
         if (n > length - at - CHUNK_BYTES || memcmp(type, "IEND", 4) == 0)
             return;

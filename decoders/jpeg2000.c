@@ -1,6 +1,7 @@
 /* jpeg2000: decodes codestreams and JP2 files with libopenjp2, single-threaded. The header is checked here first,
  * because the library allocates memory for the image size and the number of tiles that the header declares. The library
  * therefore only receives images of the planned size and kind. */
+#include "base/files.h"
 #include "decoders/decoder_ops.h"
 
 #include <errno.h>
@@ -27,28 +28,20 @@ struct source {
 
 /* ---- the header ---- */
 
-static uint32_t big(const uint8_t *bytes, int n)
-{
-    uint32_t value = 0;
-    for (int i = 0; i < n; i++)
-        value = value << 8 | bytes[i];
-    return value;
-}
-
 /* Returns the offset of the codestream: 0, or its position in a JP2 file. Returns length if there is no codestream. */
 static size_t find_codestream(const uint8_t *bytes, size_t length)
 {
     if (memcmp(bytes, codestream_begins, sizeof codestream_begins) == 0)
         return 0;
     for (size_t at = 0; length - at >= 8;) {
-        uint64_t box = big(bytes + at, 4);
+        uint64_t box = weir_be(bytes + at, 4);
         size_t head = box == 1 ? 16 : 8;
         if (length - at < head)
             return length;
         if (memcmp(bytes + at + 4, "jp2c", 4) == 0)
             return at + head;
         if (box == 1)
-            box = (uint64_t)big(bytes + at + 8, 4) << 32 | big(bytes + at + 12, 4);
+            box = weir_be(bytes + at + 8, 8);
         if (box < head || box > length - at)
             return length;
         at += (size_t)box;
@@ -78,13 +71,13 @@ static int read_header(const uint8_t *bytes, size_t length, struct weir_image_in
     if (length - from < SIZ_BYTES)
         return weir_frame_refuse(reason, "the JPEG 2000 header is truncated or missing");
     const uint8_t *siz = bytes + from;
-    uint32_t width = big(siz + 8, 4), height = big(siz + 12, 4), n = big(siz + 40, 2);
-    uint32_t tile_width = big(siz + 24, 4), tile_height = big(siz + 28, 4);
+    uint32_t width = weir_be(siz + 8, 4), height = weir_be(siz + 12, 4), n = weir_be(siz + 40, 2);
+    uint32_t tile_width = weir_be(siz + 24, 4), tile_height = weir_be(siz + 28, 4);
     if (memcmp(siz, codestream_begins, sizeof codestream_begins) != 0 || n == 0 || n > COMPONENTS_MAX ||
-        big(siz + 4, 2) != SIZ_BYTES - 4 + COMPONENT_BYTES * n || length - from < SIZ_BYTES + COMPONENT_BYTES * n)
+        weir_be(siz + 4, 2) != SIZ_BYTES - 4 + COMPONENT_BYTES * n || length - from < SIZ_BYTES + COMPONENT_BYTES * n)
         return weir_frame_refuse(reason, "the JPEG 2000 header is invalid, or has more than 4 components");
     for (int i = 16; i < 40; i += i == 20 ? 12 : 4) /* XOsiz, YOsiz, XTOsiz and YTOsiz */
-        if (big(siz + i, 4) != 0)
+        if (weir_be(siz + i, 4) != 0)
             return weir_frame_refuse(reason,
                                      "the JPEG 2000 image or its tile grid has an offset, which is not supported");
     if (width - 1 >= SIDE_MAX || height - 1 >= SIDE_MAX || tile_width == 0 || tile_height == 0) {

@@ -64,19 +64,6 @@ static int list(struct weir_store *opened, const char *group, char (**names)[64]
     return 0;
 }
 
-static void shape_frames(const struct weir_copy_camera *camera, uint64_t n, struct weir_array_shape *found)
-{
-    if (weir_frame_is_encoded(camera->kind)) {
-        *found = (struct weir_array_shape){
-            .rank = 1, .dims = {n}, .element = WEIR_ELEMENT_VLEN_BYTES, .type_bytes = sizeof(struct weir_frame_extent)};
-        return;
-    }
-    *found = (struct weir_array_shape){.rank = weir_frame_is_depth(camera->kind) ? 3 : 4,
-                                       .dims = {n, (uint64_t)camera->height, (uint64_t)camera->width, 3},
-                                       .element = WEIR_ELEMENT_INTEGER,
-                                       .type_bytes = weir_frame_is_depth(camera->kind) ? 2 : 1};
-}
-
 static int shape(struct weir_store *opened, const char *path, struct weir_array_shape *found, struct weir_err *err)
 {
     const struct weir_lmdb_store *store = lmdb_of(opened);
@@ -85,7 +72,8 @@ static int shape(struct weir_store *opened, const char *path, struct weir_array_
     int camera = at ? -1 : find_camera(store, path);
     *found = (struct weir_array_shape){.element = WEIR_ELEMENT_OTHER};
     if (camera >= 0) {
-        shape_frames(&store->schema->copy.cameras[camera], store->episode->cameras[camera].n, found);
+        const struct weir_copy_camera *of = &store->schema->copy.cameras[camera];
+        *found = weir_shape_of_frames(of->kind, of->width, of->height, store->episode->cameras[camera].n);
         return 0;
     }
     if (!at || at->length == 0)
@@ -95,11 +83,7 @@ static int shape(struct weir_store *opened, const char *path, struct weir_array_
         return weir_err_set(err, -EBADMSG, "e%08u%s: its %llu bytes do not divide into rows of %d numbers of %s",
                             store->episode->number, path, (unsigned long long)at->length, numbers.dim,
                             weir_number_name(numbers.type));
-    *found = (struct weir_array_shape){
-        .rank = 2,
-        .dims = {at->length / row, (uint64_t)numbers.dim},
-        .element = numbers.type == WEIR_F32 || numbers.type == WEIR_F64 ? WEIR_ELEMENT_FLOAT : WEIR_ELEMENT_INTEGER,
-        .type_bytes = weir_number_bytes(numbers.type)};
+    *found = weir_shape_of_numbers(numbers.type, numbers.dim, at->length / row);
     return 0;
 }
 
@@ -141,7 +125,7 @@ static int rows(struct weir_store *opened, const char *path, struct weir_frame_m
     const struct weir_copy_camera *camera = &store->schema->copy.cameras[c];
     const struct weir_lmdb_frames *frames = &store->episode->cameras[c];
     uint64_t bytes = weir_frame_raw_bytes(camera->kind, camera->width, camera->height);
-    shape_frames(camera, frames->n, found);
+    *found = weir_shape_of_frames(camera->kind, camera->width, camera->height, frames->n);
     for (uint64_t t = 0; t < frames->n && bytes > 0; t++)
         if (frames->extents[t].length != bytes)
             return weir_err_set(err, -EBADMSG, "e%08u/%08llu/%s: has %llu bytes, but a raw frame of %dx%d has %llu",

@@ -1,6 +1,7 @@
 /* Packed files: one index at the end, one record per episode, and frames as extents (docs/internals/packed.md). Opening
  * a file verifies the checksums of its header, index and records; only `weir verify` verifies the checksums of frames.
  */
+#include "base/files.h"
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "base/text.h"
@@ -77,32 +78,9 @@ static int list(struct weir_store *store, const char *group, char (**names)[64],
 
 static struct weir_array_shape state_shape(const struct episode_store *s, bool actions)
 {
-    enum weir_number_type type = actions ? s->header->copy.action_type : s->header->copy.qpos_type;
-    return (struct weir_array_shape){
-        .rank = 2,
-        .dims = {(uint64_t)s->record->steps,
-                 (uint64_t)(actions ? s->header->copy.action_dim : s->header->copy.qpos_dim)},
-        .element = type == WEIR_F32 || type == WEIR_F64 ? WEIR_ELEMENT_FLOAT : WEIR_ELEMENT_INTEGER,
-        .type_bytes = weir_number_bytes(type),
-    };
-}
-
-static struct weir_array_shape camera_shape(const struct episode_store *s, const struct weir_copy_camera *camera)
-{
-    struct weir_array_shape shape = {.rank = 1, .dims = {(uint64_t)s->record->steps}};
-    if (weir_packed_raw_bytes(camera) == 0) {
-        shape.element = WEIR_ELEMENT_VLEN_BYTES;
-        shape.type_bytes = WEIR_PACKED_FRAME;
-        return shape;
-    }
-    bool depth = weir_frame_is_depth(camera->kind);
-    shape.element = WEIR_ELEMENT_INTEGER;
-    shape.type_bytes = depth ? 2 : 1;
-    shape.rank = depth ? 3 : 4;
-    shape.dims[1] = (uint64_t)camera->height;
-    shape.dims[2] = (uint64_t)camera->width;
-    shape.dims[3] = depth ? 0 : 3;
-    return shape;
+    const struct weir_copy *copy = &s->header->copy;
+    return weir_shape_of_numbers(actions ? copy->action_type : copy->qpos_type,
+                                 actions ? copy->action_dim : copy->qpos_dim, (uint64_t)s->record->steps);
 }
 
 static int shape(struct weir_store *store, const char *path, struct weir_array_shape *found, struct weir_err *err)
@@ -114,7 +92,12 @@ static int shape(struct weir_store *store, const char *path, struct weir_array_s
     if (camera < 0 && !is_state(path, &actions))
         return weir_err_set(err, -ENOENT, "%s: a packed file has /qpos, /action, /images/CAMERA and /depth/CAMERA",
                             path);
-    *found = camera < 0 ? state_shape(s, actions) : camera_shape(s, &s->header->copy.cameras[camera]);
+    if (camera < 0) {
+        *found = state_shape(s, actions);
+        return 0;
+    }
+    const struct weir_copy_camera *of = &s->header->copy.cameras[camera];
+    *found = weir_shape_of_frames(of->kind, of->width, of->height, (uint64_t)s->record->steps);
     return 0;
 }
 

@@ -1,5 +1,6 @@
 /* Serialises and parses the header, index and records of packed files (docs/internals/packed.md). */
 #include "datasets/packed/packed_file.h"
+#include "base/files.h"
 #include "base/hash.h"
 #include "decoders/frame_kind.h"
 
@@ -46,37 +47,6 @@ enum { DIM_MAX = 65536, SIDE_MAX = 65500, STEPS_MAX = 100 * 1000 * 1000, TEXTS_M
  * can be verified. */
 enum { ARRAY_BYTES_MAX = 1 << 30 };
 
-static const char *const types[WEIR_NUMBER_TYPES] = {
-    [WEIR_F32] = "<f4", [WEIR_F64] = "<f8", [WEIR_I8] = "|i1",  [WEIR_I16] = "<i2", [WEIR_I32] = "<i4",
-    [WEIR_I64] = "<i8", [WEIR_U8] = "|u1",  [WEIR_U16] = "<u2", [WEIR_U32] = "<u4", [WEIR_U64] = "<u8",
-};
-
-uint32_t weir_packed_get32(const uint8_t *bytes)
-{
-    uint32_t value;
-    memcpy(&value, bytes, sizeof value);
-    return le32toh(value);
-}
-
-uint64_t weir_packed_get64(const uint8_t *bytes)
-{
-    uint64_t value;
-    memcpy(&value, bytes, sizeof value);
-    return le64toh(value);
-}
-
-void weir_packed_put32(uint8_t *bytes, uint32_t value)
-{
-    value = htole32(value);
-    memcpy(bytes, &value, sizeof value);
-}
-
-void weir_packed_put64(uint8_t *bytes, uint64_t value)
-{
-    value = htole64(value);
-    memcpy(bytes, &value, sizeof value);
-}
-
 /* Computes the checksum of n bytes, with the four bytes at offset `at` counted as zeros. */
 static uint32_t crc_without(const uint8_t *bytes, size_t n, size_t at)
 {
@@ -97,52 +67,47 @@ static enum weir_frame_kind kind_of(const char *codec)
     return n > 2 && strcmp(codec + n - 2, "16") == 0 ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
 }
 
-uint64_t weir_packed_raw_bytes(const struct weir_copy_camera *camera)
-{
-    return weir_frame_raw_bytes(camera->kind, camera->width, camera->height);
-}
-
 /* ---- the header ---- */
 
 void weir_packed_put_header(const struct weir_packed_header *header, uint8_t bytes[WEIR_PACKED_HEADER])
 {
     memset(bytes, 0, WEIR_PACKED_HEADER);
     memcpy(bytes, file_magic, sizeof file_magic);
-    weir_packed_put32(bytes + AT_VERSION, WEIR_PACKED_VERSION);
-    weir_packed_put32(bytes + AT_FLAGS, header->copy.is_bgr ? FLAG_BGR : 0);
-    weir_packed_put32(bytes + AT_EPISODES, header->n_episodes);
-    weir_packed_put64(bytes + AT_INDEX, header->index_offset);
-    weir_packed_put64(bytes + AT_FILE_BYTES, header->file_bytes);
-    weir_packed_put64(bytes + AT_LAST_RECORD, header->last_record);
-    weir_packed_put32(bytes + AT_INDEX_CRC, header->index_crc);
-    weir_packed_put32(bytes + AT_CAMERAS, (uint32_t)header->copy.n_cameras);
-    memcpy(bytes + AT_QPOS_TYPE, types[header->copy.qpos_type], 4);
-    memcpy(bytes + AT_ACTION_TYPE, types[header->copy.action_type], 4);
-    weir_packed_put32(bytes + AT_QPOS_DIM, (uint32_t)header->copy.qpos_dim);
-    weir_packed_put32(bytes + AT_ACTION_DIM, (uint32_t)header->copy.action_dim);
+    weir_put_le(bytes + AT_VERSION, WEIR_PACKED_VERSION, 4);
+    weir_put_le(bytes + AT_FLAGS, header->copy.is_bgr ? FLAG_BGR : 0, 4);
+    weir_put_le(bytes + AT_EPISODES, header->n_episodes, 4);
+    weir_put_le(bytes + AT_INDEX, header->index_offset, 8);
+    weir_put_le(bytes + AT_FILE_BYTES, header->file_bytes, 8);
+    weir_put_le(bytes + AT_LAST_RECORD, header->last_record, 8);
+    weir_put_le(bytes + AT_INDEX_CRC, header->index_crc, 4);
+    weir_put_le(bytes + AT_CAMERAS, (uint32_t)header->copy.n_cameras, 4);
+    memcpy(bytes + AT_QPOS_TYPE, weir_number_code(header->copy.qpos_type), 4);
+    memcpy(bytes + AT_ACTION_TYPE, weir_number_code(header->copy.action_type), 4);
+    weir_put_le(bytes + AT_QPOS_DIM, (uint32_t)header->copy.qpos_dim, 4);
+    weir_put_le(bytes + AT_ACTION_DIM, (uint32_t)header->copy.action_dim, 4);
     for (int i = 0; i < header->copy.n_cameras; i++) {
         const struct weir_copy_camera *camera = &header->copy.cameras[i];
         uint8_t *at = bytes + AT_CAMERA + i * CAMERA;
         memcpy(at, camera->name, strnlen(camera->name, WEIR_NAME_MAX - 1));
         const char *codec = weir_frame_kind_name(camera->kind);
         memcpy(at + AT_CODEC, codec, strnlen(codec, CODEC - 1));
-        weir_packed_put32(at + AT_WIDTH, (uint32_t)camera->width);
-        weir_packed_put32(at + AT_HEIGHT, (uint32_t)camera->height);
+        weir_put_le(at + AT_WIDTH, (uint32_t)camera->width, 4);
+        weir_put_le(at + AT_HEIGHT, (uint32_t)camera->height, 4);
     }
-    weir_packed_put32(bytes + AT_CRC, crc_without(bytes, WEIR_PACKED_HEADER, AT_CRC));
+    weir_put_le(bytes + AT_CRC, crc_without(bytes, WEIR_PACKED_HEADER, AT_CRC), 4);
 }
 
 static int type_of(const uint8_t *bytes)
 {
     for (int i = 0; i < WEIR_NUMBER_TYPES; i++)
-        if (memcmp(types[i], bytes, 4) == 0)
+        if (memcmp(weir_number_code((enum weir_number_type)i), bytes, 4) == 0)
             return i;
     return -1;
 }
 
 static bool get_camera(struct weir_copy_camera *camera, const uint8_t *at)
 {
-    uint32_t width = weir_packed_get32(at + AT_WIDTH), height = weir_packed_get32(at + AT_HEIGHT);
+    uint32_t width = weir_le(at + AT_WIDTH, 4), height = weir_le(at + AT_HEIGHT, 4);
     *camera = (struct weir_copy_camera){.width = (int)width, .height = (int)height};
     if (at[0] == 0 || at[WEIR_NAME_MAX - 1] != 0 || at[AT_CODEC] == 0 || at[AT_CODEC + CODEC - 1] != 0 ||
         width > SIDE_MAX || height > SIDE_MAX)
@@ -156,8 +121,8 @@ static bool get_camera(struct weir_copy_camera *camera, const uint8_t *at)
 static int get_fields(struct weir_packed_header *header, const uint8_t *bytes, struct weir_err *err)
 {
     int qpos = type_of(bytes + AT_QPOS_TYPE), action = type_of(bytes + AT_ACTION_TYPE);
-    uint32_t cameras = weir_packed_get32(bytes + AT_CAMERAS), flags = weir_packed_get32(bytes + AT_FLAGS);
-    uint32_t qpos_dim = weir_packed_get32(bytes + AT_QPOS_DIM), action_dim = weir_packed_get32(bytes + AT_ACTION_DIM);
+    uint32_t cameras = weir_le(bytes + AT_CAMERAS, 4), flags = weir_le(bytes + AT_FLAGS, 4);
+    uint32_t qpos_dim = weir_le(bytes + AT_QPOS_DIM, 4), action_dim = weir_le(bytes + AT_ACTION_DIM, 4);
     if (qpos < 0 || action < 0 || cameras > WEIR_CAMERAS_MAX || qpos_dim - 1 >= DIM_MAX || action_dim - 1 >= DIM_MAX ||
         flags > FLAG_BGR)
         return weir_err_set(err, -EBADMSG, "its header is invalid; convert the dataset again");
@@ -167,11 +132,11 @@ static int get_fields(struct weir_packed_header *header, const uint8_t *bytes, s
     header->copy.qpos_dim = (int)qpos_dim;
     header->copy.action_dim = (int)action_dim;
     header->copy.n_cameras = (int)cameras;
-    header->n_episodes = weir_packed_get32(bytes + AT_EPISODES);
-    header->index_offset = weir_packed_get64(bytes + AT_INDEX);
-    header->file_bytes = weir_packed_get64(bytes + AT_FILE_BYTES);
-    header->last_record = weir_packed_get64(bytes + AT_LAST_RECORD);
-    header->index_crc = weir_packed_get32(bytes + AT_INDEX_CRC);
+    header->n_episodes = weir_le(bytes + AT_EPISODES, 4);
+    header->index_offset = weir_le(bytes + AT_INDEX, 8);
+    header->file_bytes = weir_le(bytes + AT_FILE_BYTES, 8);
+    header->last_record = weir_le(bytes + AT_LAST_RECORD, 8);
+    header->index_crc = weir_le(bytes + AT_INDEX_CRC, 4);
     for (uint32_t i = 0; i < cameras; i++)
         if (!get_camera(&header->copy.cameras[i], bytes + AT_CAMERA + i * CAMERA))
             return weir_err_set(err, -EBADMSG, "camera %u in its header is invalid; convert the dataset again", i);
@@ -182,7 +147,7 @@ int weir_packed_get_header(struct weir_packed_header *header, const uint8_t byte
                            struct weir_err *err)
 {
     *header = (struct weir_packed_header){0};
-    uint32_t version = weir_packed_get32(bytes + AT_VERSION);
+    uint32_t version = weir_le(bytes + AT_VERSION, 4);
     if (memcmp(bytes, file_magic, sizeof file_magic) != 0)
         return weir_err_set(
             err, -EBADMSG,
@@ -192,7 +157,7 @@ int weir_packed_get_header(struct weir_packed_header *header, const uint8_t byte
                             "has version %u of the format, but this Weir reads version %d; use a newer Weir, or "
                             "convert the dataset again",
                             version, WEIR_PACKED_VERSION);
-    if (version == 0 || weir_packed_get32(bytes + AT_CRC) != crc_without(bytes, WEIR_PACKED_HEADER, AT_CRC))
+    if (version == 0 || weir_le(bytes + AT_CRC, 4) != crc_without(bytes, WEIR_PACKED_HEADER, AT_CRC))
         return weir_err_set(err, -EBADMSG,
                             "the checksum of its header is wrong: the file is damaged; convert the "
                             "dataset again");
@@ -230,20 +195,20 @@ bool weir_packed_lay_out(struct weir_packed_record *record, const struct weir_pa
 void weir_packed_seal(const struct weir_packed_record *record, uint8_t *bytes)
 {
     memcpy(bytes, record_magic, sizeof record_magic);
-    weir_packed_put32(bytes + AT_NUMBER, record->number);
-    weir_packed_put64(bytes + AT_RECORD_BYTES, record->bytes);
-    weir_packed_put64(bytes + AT_PREVIOUS, record->previous);
-    weir_packed_put32(bytes + AT_STEPS, (uint32_t)record->steps);
-    weir_packed_put32(bytes + AT_TEXTS, record->n_texts);
-    weir_packed_put64(bytes + AT_TEXTS_BEGIN, record->texts);
-    weir_packed_put32(bytes + AT_RECORD_CRC, crc_without(bytes, record->bytes, AT_RECORD_CRC));
+    weir_put_le(bytes + AT_NUMBER, record->number, 4);
+    weir_put_le(bytes + AT_RECORD_BYTES, record->bytes, 8);
+    weir_put_le(bytes + AT_PREVIOUS, record->previous, 8);
+    weir_put_le(bytes + AT_STEPS, (uint32_t)record->steps, 4);
+    weir_put_le(bytes + AT_TEXTS, record->n_texts, 4);
+    weir_put_le(bytes + AT_TEXTS_BEGIN, record->texts, 8);
+    weir_put_le(bytes + AT_RECORD_CRC, crc_without(bytes, record->bytes, AT_RECORD_CRC), 4);
 }
 
 void weir_packed_put_frame(const struct weir_packed_frame *frame, uint8_t bytes[WEIR_PACKED_FRAME])
 {
-    weir_packed_put64(bytes, frame->offset);
-    weir_packed_put32(bytes + 8, frame->length);
-    weir_packed_put32(bytes + 12, frame->crc);
+    weir_put_le(bytes, frame->offset, 8);
+    weir_put_le(bytes + 8, frame->length, 4);
+    weir_put_le(bytes + 12, frame->crc, 4);
 }
 
 struct weir_packed_frame weir_packed_frame_at(const struct weir_packed_record *record,
@@ -252,15 +217,15 @@ struct weir_packed_frame weir_packed_frame_at(const struct weir_packed_record *r
 {
     const uint8_t *at =
         bytes + record->frames + ((size_t)t * (size_t)header->copy.n_cameras + (size_t)camera) * WEIR_PACKED_FRAME;
-    return (struct weir_packed_frame){weir_packed_get64(at), weir_packed_get32(at + 8), weir_packed_get32(at + 12)};
+    return (struct weir_packed_frame){weir_le(at, 8), weir_le(at + 8, 4), weir_le(at + 12, 4)};
 }
 
 bool weir_packed_text_at(const uint8_t *bytes, uint64_t n, uint64_t *at, struct weir_packed_text *text)
 {
     if (n - *at < 8)
         return false;
-    text->key_bytes = weir_packed_get32(bytes + *at);
-    text->value_bytes = weir_packed_get32(bytes + *at + 4);
+    text->key_bytes = weir_le(bytes + *at, 4);
+    text->value_bytes = weir_le(bytes + *at + 4, 4);
     uint64_t both = (uint64_t)text->key_bytes + text->value_bytes;
     if (both > n - *at - 8)
         return false;
@@ -274,7 +239,8 @@ static int check_frames(const struct weir_packed_record *record, const struct we
                         const uint8_t *bytes, uint64_t end, struct weir_err *err)
 {
     for (int c = 0; c < header->copy.n_cameras; c++) {
-        uint64_t raw = weir_packed_raw_bytes(&header->copy.cameras[c]);
+        uint64_t raw = weir_frame_raw_bytes(header->copy.cameras[c].kind, header->copy.cameras[c].width,
+                                            header->copy.cameras[c].height);
         for (int t = 0; t < record->steps; t++) {
             struct weir_packed_frame frame = weir_packed_frame_at(record, header, bytes, t, c);
             bool inside =
@@ -300,7 +266,7 @@ static bool check_texts(const struct weir_packed_record *record, const uint8_t *
 
 uint64_t weir_packed_record_bytes(const uint8_t *bytes)
 {
-    return weir_packed_get64(bytes + AT_RECORD_BYTES);
+    return weir_le(bytes + AT_RECORD_BYTES, 8);
 }
 
 static const char advice[] = "the file is damaged; convert the dataset again";
@@ -312,14 +278,14 @@ int weir_packed_get_head(struct weir_packed_record *record, const struct weir_pa
     if (n < WEIR_PACKED_RECORD_MIN || memcmp(bytes, record_magic, sizeof record_magic) != 0)
         return weir_err_set(err, -EBADMSG, "no episode starts at byte %llu, where its index lists one; %s",
                             (unsigned long long)offset, advice);
-    uint32_t steps = weir_packed_get32(bytes + AT_STEPS);
-    record->number = weir_packed_get32(bytes + AT_NUMBER);
-    record->previous = weir_packed_get64(bytes + AT_PREVIOUS);
-    record->n_texts = weir_packed_get32(bytes + AT_TEXTS);
+    uint32_t steps = weir_le(bytes + AT_STEPS, 4);
+    record->number = weir_le(bytes + AT_NUMBER, 4);
+    record->previous = weir_le(bytes + AT_PREVIOUS, 8);
+    record->n_texts = weir_le(bytes + AT_TEXTS, 4);
     record->steps = (int)steps;
     bool fits = steps - 1 < STEPS_MAX && weir_packed_lay_out(record, header, 0) && record->bytes <= n &&
                 n - record->bytes <= ARRAY_BYTES_MAX;
-    if (!fits || weir_packed_record_bytes(bytes) != n || weir_packed_get64(bytes + AT_TEXTS_BEGIN) != record->texts)
+    if (!fits || weir_packed_record_bytes(bytes) != n || weir_le(bytes + AT_TEXTS_BEGIN, 8) != record->texts)
         return weir_err_set(err, -EBADMSG, "the episode at byte %llu is invalid; %s", (unsigned long long)offset,
                             advice);
     record->bytes = n;
@@ -332,7 +298,7 @@ int weir_packed_get_record(struct weir_packed_record *record, const struct weir_
     int rc = weir_packed_get_head(record, header, bytes, n, offset, err);
     if (rc < 0)
         return rc;
-    if (weir_packed_get32(bytes + AT_RECORD_CRC) != crc_without(bytes, n, AT_RECORD_CRC))
+    if (weir_le(bytes + AT_RECORD_CRC, 4) != crc_without(bytes, n, AT_RECORD_CRC))
         return weir_err_set(err, -EBADMSG, "the checksum of the episode at byte %llu is wrong: %s",
                             (unsigned long long)offset, advice);
     if (!check_texts(record, bytes))

@@ -83,14 +83,6 @@ struct weir_packed_text {
 /* Parses the key and value at *at and advances *at. Returns false for malformed bytes. */
 bool weir_packed_text_at(const uint8_t *bytes, uint64_t n, uint64_t *at, struct weir_packed_text *text);
 
-uint32_t weir_packed_get32(const uint8_t *bytes);
-uint64_t weir_packed_get64(const uint8_t *bytes);
-void weir_packed_put32(uint8_t *bytes, uint32_t value);
-void weir_packed_put64(uint8_t *bytes, uint64_t value);
-
-/* Returns the size of a raw frame; 0 for encoded frames. */
-uint64_t weir_packed_raw_bytes(const struct weir_copy_camera *camera);
-
 /* ---- open files ---- */
 
 struct weir_packed_index {

@@ -1,4 +1,5 @@
 #include "base/claims.h"
+#include "base/files.h"
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "datasets/index.h"
@@ -45,8 +46,8 @@ static int read_header(struct weir_packed_index *file, uint64_t file_bytes, stru
 
 static void entry(const struct weir_packed_index *file, uint32_t i, uint64_t *offset, uint64_t *bytes)
 {
-    *offset = weir_packed_get64(file->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY);
-    *bytes = weir_packed_get64(file->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY + 8);
+    *offset = weir_le(file->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY, 8);
+    *bytes = weir_le(file->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY + 8, 8);
 }
 
 /* Checks that records do not overlap, so that reading all of them reads no more bytes than the file has. *end: end of

@@ -101,8 +101,8 @@ static int commit(struct packed_writer *w, struct weir_err *err)
 
 static void set_entry(struct packed_writer *w, uint32_t i, uint64_t offset, uint64_t bytes)
 {
-    weir_packed_put64(w->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY, offset);
-    weir_packed_put64(w->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY + 8, bytes);
+    weir_put_le(w->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY, offset, 8);
+    weir_put_le(w->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY + 8, bytes, 8);
 }
 
 /* Checks the record of episode i at offset, and its link to the previous record. Returns the end of the record, or 0 if
@@ -209,8 +209,8 @@ static void put_texts(const struct weir_copy_episode *episode, uint8_t *to)
 {
     for (int i = 0; i < episode->n_texts; i++) {
         size_t key = strlen(episode->texts[i].key), value = strlen(episode->texts[i].value);
-        weir_packed_put32(to, (uint32_t)key);
-        weir_packed_put32(to + 4, (uint32_t)value);
+        weir_put_le(to, (uint32_t)key, 4);
+        weir_put_le(to + 4, (uint32_t)value, 4);
         memcpy(to + 8, episode->texts[i].key, key);
         memcpy(to + 8 + key, episode->texts[i].value, value);
         to += 8 + key + value;
@@ -240,7 +240,8 @@ static int frame(struct weir_writer *writer, int camera, int t, const uint8_t *b
 {
     struct packed_writer *w = (struct packed_writer *)writer;
     size_t i = (size_t)t * (size_t)w->header.copy.n_cameras + (size_t)camera;
-    uint64_t raw = weir_packed_raw_bytes(&w->header.copy.cameras[camera]);
+    uint64_t raw = weir_frame_raw_bytes(w->header.copy.cameras[camera].kind, w->header.copy.cameras[camera].width,
+                                        w->header.copy.cameras[camera].height);
     if (length > INT32_MAX || (raw && length != raw))
         return weir_err_set(err, -EINVAL, "%s: %s: %s[%d]: a frame cannot have %zu bytes", w->base.path,
                             writer->episode.name, w->header.copy.cameras[camera].name, t, length);

@@ -36,9 +36,9 @@ static const char *printable(const char *type, char text[5])
 static size_t parse_header(const uint8_t *at, size_t n, uint64_t left, uint64_t *bytes)
 {
     size_t header = BOX_HEADER;
-    *bytes = weir_mp4_u32(at);
+    *bytes = weir_be(at, 4);
     if (*bytes == 1 && n >= LARGE_HEADER) {
-        *bytes = weir_mp4_u64(at + BOX_HEADER);
+        *bytes = weir_be(at + BOX_HEADER, 8);
         header = LARGE_HEADER;
     } else if (*bytes == 0) {
         *bytes = left; /* the box extends to the end */
@@ -120,7 +120,7 @@ static void read_colr(struct weir_video_stream *stream, struct weir_mp4_box boxe
         bool is_nclx = box.n >= 10 && memcmp(box.data, "nclx", 4) == 0;
         if (memcmp(type, "colr", 4) != 0 || (!is_nclx && (box.n < 10 || memcmp(box.data, "nclc", 4) != 0)))
             continue;
-        int matrix = (int)weir_mp4_u16(box.data + 8);
+        int matrix = (int)weir_be(box.data + 8, 2);
         stream->matrix = matrix < MATRICES ? matrix : UNKNOWN;
         if (is_nclx)
             stream->full_range = box.n > 10 && box.data[10] >> 7;
@@ -140,8 +140,8 @@ static int read_entry(struct weir_mp4_reader *r, size_t codec, const struct weir
         return rc;
     stream->codec = codecs[codec].codec;
     memcpy(stream->fourcc, codecs[codec].fourcc, sizeof stream->fourcc);
-    stream->width = (int)weir_mp4_u16(entry->data + 24);
-    stream->height = (int)weir_mp4_u16(entry->data + 26);
+    stream->width = (int)weir_be(entry->data + 24, 2);
+    stream->height = (int)weir_be(entry->data + 26, 2);
     read_colr(stream, boxes);
     if (stream->width == 0 || stream->height == 0)
         return weir_mp4_damaged(r->err, codecs[codec].fourcc, "has a width or height of 0");
@@ -180,9 +180,9 @@ static int read_stsd(struct weir_mp4_reader *r)
 static int read_timescale(const struct weir_mp4_box *box, const char *type, uint32_t *timescale, struct weir_err *err)
 {
     size_t at = WEIR_MP4_FULL + (box->n > 0 && box->data[0] == 1 ? 16 : 8);
-    if (box->n < at + 4 || weir_mp4_u32(box->data + at) == 0)
+    if (box->n < at + 4 || weir_be(box->data + at, 4) == 0)
         return weir_mp4_damaged(err, type, "has no time scale");
-    *timescale = weir_mp4_u32(box->data + at);
+    *timescale = weir_be(box->data + at, 4);
     return 0;
 }
 
@@ -255,7 +255,7 @@ static void read_matrix(const struct weir_mp4_box *box, size_t at, int64_t facto
     static const int places[] = {0, 4, 12, 16};
     at += box->n > 0 && box->data[0] == 1 ? 12 : 0; /* times of 64 bits precede it */
     for (int i = 0; i < 4; i++)
-        factors[i] = box->n >= at + 36 ? (int32_t)weir_mp4_u32(box->data + at + places[i]) : i % 3 ? 0 : 1 << 16;
+        factors[i] = box->n >= at + 36 ? (int32_t)weir_be(box->data + at + places[i], 4) : i % 3 ? 0 : 1 << 16;
 }
 
 /* Returns what the matrices of the track and the movie ask for, or NULL. */

@@ -29,9 +29,9 @@ static int too_large(const struct weir_mp4_reader *r)
 
 static int parse_edit(const struct weir_mp4_reader *r, const uint8_t *at, bool is_large, struct edit *edit)
 {
-    uint64_t duration = is_large ? weir_mp4_u64(at) : weir_mp4_u32(at); /* in units of the movie's time scale */
+    uint64_t duration = is_large ? weir_be(at, 8) : weir_be(at, 4); /* in units of the movie's time scale */
     __int128 units = ((__int128)duration * r->track->timescale + r->movie_timescale / 2) / r->movie_timescale;
-    edit->media_time = is_large ? (int64_t)weir_mp4_u64(at + 8) : (int32_t)weir_mp4_u32(at + 4);
+    edit->media_time = is_large ? (int64_t)weir_be(at + 8, 8) : (int32_t)weir_be(at + 4, 4);
     if (units > TIME_MAX - edit->begin || edit->media_time > TIME_MAX || edit->media_time < -TIME_MAX)
         return too_large(r);
     edit->duration = (int64_t)units;

@@ -2,6 +2,7 @@
 #ifndef WEIR_DATASETS_VIDEO_MP4_PRIV_H
 #define WEIR_DATASETS_VIDEO_MP4_PRIV_H
 
+#include "base/files.h"
 #include "datasets/video/video_track_priv.h"
 
 #include <errno.h>
@@ -26,28 +27,13 @@ struct weir_mp4_reader {
     struct weir_mp4_box mvhd, tkhd, mdhd, stsd, stts, ctts, stsc, stsz, stz2, stco, co64, stss, elst;
 };
 
-static inline uint32_t weir_mp4_u16(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 8 | at[1];
-}
-
-static inline uint32_t weir_mp4_u32(const uint8_t *at)
-{
-    return weir_mp4_u16(at) << 16 | weir_mp4_u16(at + 2);
-}
-
-static inline uint64_t weir_mp4_u64(const uint8_t *at)
-{
-    return (uint64_t)weir_mp4_u32(at) << 32 | weir_mp4_u32(at + 4);
-}
-
 /* Returns the entries of a full box whose count is at offset `at`, or NULL if they do not fit into the box. */
 static inline const uint8_t *weir_mp4_entries(const struct weir_mp4_box *box, size_t at, size_t entry_bytes,
                                               uint32_t *n)
 {
     if (box->n < at + 4)
         return NULL;
-    *n = weir_mp4_u32(box->data + at);
+    *n = weir_be(box->data + at, 4);
     return entry_bytes == 0 || *n <= (box->n - at - 4) / entry_bytes ? box->data + at + 4 : NULL;
 }
 

@@ -64,20 +64,20 @@ static int read_stsz(struct weir_mp4_reader *r)
     if (r->stsz.n < WEIR_MP4_FULL + 8)
         return weir_mp4_damaged(r->err, "stsz", "is too short");
     const uint8_t *sizes = r->stsz.data + WEIR_MP4_FULL + 8;
-    uint32_t n = weir_mp4_u32(r->stsz.data + WEIR_MP4_FULL + 4);
-    r->track->equal_bytes = weir_mp4_u32(r->stsz.data + WEIR_MP4_FULL);
+    uint32_t n = weir_be(r->stsz.data + WEIR_MP4_FULL + 4, 4);
+    r->track->equal_bytes = weir_be(r->stsz.data + WEIR_MP4_FULL, 4);
     if (r->track->equal_bytes == 0 && n > (r->stsz.n - WEIR_MP4_FULL - 8) / 4)
         return weir_mp4_damaged(r->err, "stsz", "contains fewer sizes than it announces");
     int rc = set_samples(r, n);
     for (uint32_t i = 0; rc == 0 && r->track->sizes && i < n; i++)
-        r->track->sizes[i] = weir_mp4_u32(sizes + 4 * (size_t)i);
+        r->track->sizes[i] = weir_be(sizes + 4 * (size_t)i, 4);
     return rc;
 }
 
 static uint32_t compact_size(const uint8_t *sizes, unsigned bits, uint32_t i)
 {
     if (bits == 16)
-        return weir_mp4_u16(sizes + 2 * (size_t)i);
+        return weir_be(sizes + 2 * (size_t)i, 2);
     return bits == 8 ? sizes[i] : sizes[i / 2] >> (i % 2 ? 0 : 4) & 15;
 }
 
@@ -87,7 +87,7 @@ static int read_stz2(struct weir_mp4_reader *r)
         return weir_mp4_damaged(r->err, "stz2", "is too short");
     const uint8_t *sizes = r->stz2.data + WEIR_MP4_FULL + 8;
     unsigned bits = r->stz2.data[WEIR_MP4_FULL + 3];
-    uint32_t n = weir_mp4_u32(r->stz2.data + WEIR_MP4_FULL + 4);
+    uint32_t n = weir_be(r->stz2.data + WEIR_MP4_FULL + 4, 4);
     if (bits != 4 && bits != 8 && bits != 16)
         return weir_mp4_damaged(r->err, "stz2", "its sizes do not have 4, 8 or 16 bits");
     if (((uint64_t)n * bits + 7) / 8 > r->stz2.n - WEIR_MP4_FULL - 8)
@@ -101,15 +101,15 @@ static int read_stz2(struct weir_mp4_reader *r)
 void weir_mp4_sum(const struct weir_mp4_reader *r, uint64_t *bytes, uint64_t *duration)
 {
     enum { HEAD = WEIR_MP4_FULL + 4 };
-    uint32_t n = 0, equal = r->stsz.n >= HEAD ? weir_mp4_u32(r->stsz.data + WEIR_MP4_FULL) : 0;
+    uint32_t n = 0, equal = r->stsz.n >= HEAD ? weir_be(r->stsz.data + WEIR_MP4_FULL, 4) : 0;
     const uint8_t *at = weir_mp4_entries(&r->stsz, HEAD, equal ? 0 : 4, &n);
     *bytes = at ? (uint64_t)n * equal : 0;
     for (uint32_t i = 0; at && !equal && i < n; i++, at += 4)
-        *bytes += weir_mp4_u32(at);
+        *bytes += weir_be(at, 4);
     *duration = 0;
     at = weir_mp4_entries(&r->stts, WEIR_MP4_FULL, 8, &n);
     for (uint32_t i = 0; at && i < n; i++, at += 8)
-        *duration += (uint64_t)weir_mp4_u32(at) * weir_mp4_u32(at + 4);
+        *duration += (uint64_t)weir_be(at, 4) * weir_be(at + 4, 4);
 }
 
 /* ---- offsets ---- */
@@ -135,7 +135,7 @@ static int open_chunks(const struct weir_mp4_reader *r, struct chunks *chunks)
         return weir_mp4_damaged(r->err, r->co64.data ? "co64" : "stco", "contains fewer offsets than it announces");
     uint32_t previous = 0;
     for (uint32_t i = 0; i < chunks->n_entries; i++) {
-        uint32_t first = weir_mp4_u32(chunks->entries + 12 * (size_t)i);
+        uint32_t first = weir_be(chunks->entries + 12 * (size_t)i, 4);
         if (first <= previous || (i == 0 && first != 1))
             return weir_mp4_damaged(r->err, "stsc", "its chunk numbers do not start at 1 and increase");
         previous = first;
@@ -146,8 +146,8 @@ static int open_chunks(const struct weir_mp4_reader *r, struct chunks *chunks)
 static uint32_t samples_in(struct chunks *chunks, uint32_t chunk)
 {
     const uint8_t *entry = chunks->entries + 12 * (size_t)chunks->next;
-    if (chunks->next < chunks->n_entries && weir_mp4_u32(entry) == chunk + 1) {
-        chunks->samples = weir_mp4_u32(entry + 4);
+    if (chunks->next < chunks->n_entries && weir_be(entry, 4) == chunk + 1) {
+        chunks->samples = weir_be(entry + 4, 4);
         chunks->next++;
     }
     return chunks->samples;
@@ -176,7 +176,7 @@ static int read_chunks(struct weir_mp4_reader *r)
     int rc = open_chunks(r, &chunks);
     for (uint32_t chunk = 0; rc == 0 && chunk < chunks.n && sample < track->n; chunk++) {
         const uint8_t *at = chunks.offsets + chunk * chunks.offset_bytes;
-        uint64_t offset = chunks.offset_bytes == 8 ? weir_mp4_u64(at) : weir_mp4_u32(at);
+        uint64_t offset = chunks.offset_bytes == 8 ? weir_be(at, 8) : weir_be(at, 4);
         uint32_t samples = samples_in(&chunks, chunk), left = track->n - sample;
         samples = samples < left ? samples : left;
         uint64_t bytes = weir_video_bytes_before(track, sample + samples) - before;
@@ -211,7 +211,7 @@ static int read_stts(struct weir_mp4_reader *r)
     if (!at)
         return weir_mp4_damaged(r->err, "stts", "contains fewer entries than it announces");
     for (uint32_t i = 0; i < n && first < track->n; i++, at += 8) {
-        uint32_t samples = weir_mp4_u32(at), delta = weir_mp4_u32(at + 4), left = track->n - first;
+        uint32_t samples = weir_be(at, 4), delta = weir_be(at + 4, 4), left = track->n - first;
         samples = samples < left ? samples : left;
         if (samples == 0)
             continue;
@@ -242,8 +242,8 @@ static int read_ctts(struct weir_mp4_reader *r)
     if (!at)
         return weir_mp4_damaged(r->err, "ctts", "contains fewer entries than it announces");
     for (uint32_t i = 0; i < n && first < track->n; i++, at += 8) {
-        uint32_t samples = weir_mp4_u32(at), left = track->n - first;
-        int32_t shift = (int32_t)weir_mp4_u32(at + 4);
+        uint32_t samples = weir_be(at, 4), left = track->n - first;
+        int32_t shift = (int32_t)weir_be(at + 4, 4);
         if (samples == 0)
             continue;
         if (track->n_shifts == 0 || track->shifts[track->n_shifts - 1].shift != shift) {
@@ -271,7 +271,7 @@ static int read_stss(struct weir_mp4_reader *r)
     if (weir_video_set_open(&track->syncs, track->n) < 0)
         return weir_no_memory(r->err);
     for (uint32_t i = 0; i < n; i++, at += 4) {
-        uint32_t number = weir_mp4_u32(at); /* the first sample has number 1 */
+        uint32_t number = weir_be(at, 4); /* the first sample has number 1 */
         if (number == 0 || number > track->n)
             return weir_mp4_damaged(r->err, "stss", "contains a sample that does not exist");
         weir_video_set_add(&track->syncs, number - 1);

@@ -54,11 +54,8 @@ static struct weir_zarr_writing *add_array(struct zarr_writer *w, int which, con
 
 static void add_numbers(struct zarr_writer *w, int which, const char *name, enum weir_number_type type, int dim)
 {
-    static const char *const dtypes[WEIR_NUMBER_TYPES] = {
-        [WEIR_F32] = "<f4", [WEIR_F64] = "<f8", [WEIR_I8] = "|i1",  [WEIR_I16] = "<i2", [WEIR_I32] = "<i4",
-        [WEIR_I64] = "<i8", [WEIR_U8] = "|u1",  [WEIR_U16] = "<u2", [WEIR_U32] = "<u4", [WEIR_U64] = "<u8",
-    };
-    struct weir_zarr_writing *array = add_array(w, which, name, dtypes[type], (uint32_t)weir_number_bytes(type));
+    struct weir_zarr_writing *array =
+        add_array(w, which, name, weir_number_code(type), (uint32_t)weir_number_bytes(type));
     array->rank = 2;
     array->dims[1] = (uint64_t)dim;
     array->chunk_rows = STATE_ROWS;

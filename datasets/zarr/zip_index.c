@@ -1,4 +1,5 @@
 #include "datasets/zarr/zip_index.h"
+#include "base/files.h"
 #include "base/grow.h"
 #include "base/shortage.h"
 #include "datasets/chunks/heap.h"
@@ -37,16 +38,6 @@ static int unreadable(struct weir_err *err, int rc)
     return weir_err_set(err, rc, "%s", strerror(-rc));
 }
 
-static uint16_t u16(const uint8_t *at)
-{
-    return (uint16_t)weir_le(at, 2);
-}
-
-static uint32_t u32(const uint8_t *at)
-{
-    return (uint32_t)weir_le(at, 4);
-}
-
 /* ---- the end of the archive ---- */
 
 /* Finds the ZIP64 end record through the locator in front of the common end record. */
@@ -58,9 +49,9 @@ static int find_end64(const struct weir_raw_file *raw, uint64_t end, struct dire
     int rc = raw->read(raw->user, end - LOCATOR_BYTES, locator, sizeof locator);
     if (rc < 0)
         return unreadable(err, rc);
-    if (u32(locator) != LOCATOR_MARK)
+    if (weir_le(locator, 4) != LOCATOR_MARK)
         return 0;
-    if (u32(locator + 4) != 0 || u32(locator + 16) > 1)
+    if (weir_le(locator + 4, 4) != 0 || weir_le(locator + 16, 4) > 1)
         return weir_err_set(err, -ENOTSUP,
                             "one part of a zip archive that has several; join the parts with `zip -s 0`");
     /* Like Python's zipfile, expects the record directly in front of the locator. The offset in the locator is wrong if
@@ -69,7 +60,7 @@ static int find_end64(const struct weir_raw_file *raw, uint64_t end, struct dire
     rc = raw->read(raw->user, at, end64, sizeof end64);
     if (rc < 0)
         return unreadable(err, rc);
-    if (u32(end64) != END64_MARK)
+    if (weir_le(end64, 4) != END64_MARK)
         return damaged(err, "its ZIP64 end record is not at the expected offset");
     *directory = (struct directory){
         .at = at, .bytes = weir_le(end64 + 40, 8), .entries = weir_le(end64 + 32, 8), .shift = weir_le(end64 + 48, 8)};
@@ -85,11 +76,13 @@ static int find_end(const struct weir_raw_file *raw, struct directory *directory
     uint8_t *tail = malloc((size_t)n);
     int rc = tail ? raw->read(raw->user, raw->size_bytes - n, tail, (size_t)n) : -ENOMEM;
     uint64_t i = n - END_BYTES + 1;
-    while (rc == 0 && i > 0 && (u32(tail + i - 1) != END_MARK || i - 1 + END_BYTES + u16(tail + i + 19) != n))
+    while (rc == 0 && i > 0 &&
+           (weir_le(tail + i - 1, 4) != END_MARK || i - 1 + END_BYTES + weir_le(tail + i + 19, 2) != n))
         i--;
     if (rc == 0 && i > 0) {
         const uint8_t *end = tail + i - 1;
-        *directory = (struct directory){raw->size_bytes - n + i - 1, u32(end + 12), u16(end + 10), u32(end + 16)};
+        *directory = (struct directory){raw->size_bytes - n + i - 1, weir_le(end + 12, 4), weir_le(end + 10, 2),
+                                        weir_le(end + 16, 4)};
         rc = find_end64(raw, directory->at, directory, err);
     } else {
         rc = rc < 0 ? unreadable(err, rc) : damaged(err, "it has no end record");
@@ -116,10 +109,10 @@ static bool read_extra(const uint8_t *extra, size_t n, uint64_t *bytes, uint64_t
     if (!wide[0] && !wide[1] && !wide[2])
         return true;
     for (size_t at = 0; n - at >= 4;) {
-        size_t length = u16(extra + at + 2), from = at + 4, end = from + length;
+        size_t length = weir_le(extra + at + 2, 2), from = at + 4, end = from + length;
         if (length > n - from)
             return false;
-        for (int i = 0; i < 3 && u16(extra + at) == 1; i++) {
+        for (int i = 0; i < 3 && weir_le(extra + at, 2) == 1; i++) {
             if (!wide[i])
                 continue;
             if (end - from < 8)
@@ -127,7 +120,7 @@ static bool read_extra(const uint8_t *extra, size_t n, uint64_t *bytes, uint64_t
             *wide[i] = weir_le(extra + from, 8);
             from += 8;
         }
-        if (u16(extra + at) == 1)
+        if (weir_le(extra + at, 2) == 1)
             return true;
         at = end;
     }
@@ -138,12 +131,12 @@ static bool read_extra(const uint8_t *extra, size_t n, uint64_t *bytes, uint64_t
 static size_t read_entry(struct weir_zip_member *member, const uint8_t *at, uint64_t left,
                          const struct directory *directory, uint64_t file_bytes)
 {
-    if (left < ENTRY_BYTES || u32(at) != ENTRY_MARK)
+    if (left < ENTRY_BYTES || weir_le(at, 4) != ENTRY_MARK)
         return 0;
-    size_t name = u16(at + 28), extra = u16(at + 30), comment = u16(at + 32);
+    size_t name = weir_le(at + 28, 2), extra = weir_le(at + 30, 2), comment = weir_le(at + 32, 2);
     if (name + extra + comment > left - ENTRY_BYTES)
         return 0;
-    uint64_t bytes = u32(at + 20), unpacked = u32(at + 24), header = u32(at + 42);
+    uint64_t bytes = weir_le(at + 20, 4), unpacked = weir_le(at + 24, 4), header = weir_le(at + 42, 4);
     if (!read_extra(at + ENTRY_BYTES + name, extra, &bytes, &unpacked, &header))
         return 0;
     if (__builtin_add_overflow(header, directory->shift, &header) || header > directory->at ||
@@ -153,9 +146,9 @@ static size_t read_entry(struct weir_zip_member *member, const uint8_t *at, uint
                                        .header = header,
                                        .bytes = bytes,
                                        .unpacked = unpacked,
-                                       .crc = u32(at + 16),
-                                       .method = u16(at + 10),
-                                       .flags = u16(at + 8)};
+                                       .crc = weir_le(at + 16, 4),
+                                       .method = weir_le(at + 10, 2),
+                                       .flags = weir_le(at + 8, 2)};
     return ENTRY_BYTES + name + extra + comment;
 }
 
@@ -229,7 +222,7 @@ static int add_entry(struct listing *l, struct weir_err *err)
     size_t n = read_entry(&member, at, l->end - l->begin, l->directory, l->raw->size_bytes);
     if (n == 0)
         return damaged(err, "an entry of its directory is invalid");
-    size_t length = u16(at + 28);
+    size_t length = weir_le(at + 28, 2);
     if (memchr(member.name, '\0', length))
         return damaged(err, "the name of a member contains a zero byte");
     if (!reserve((void **)&zip->members, &l->room[0], (uint64_t)zip->n + 1, sizeof *zip->members) ||
@@ -318,10 +311,10 @@ int weir_zip_locate(const struct weir_raw_file *raw, const struct weir_zip_membe
     int rc = raw->read(raw->user, member->header, header, HEADER_BYTES + name);
     if (rc < 0)
         return unreadable(err, rc);
-    uint64_t at = member->header + HEADER_BYTES + u16(header + 26) + u16(header + 28);
-    if (u32(header) != HEADER_MARK || at > raw->size_bytes || member->bytes > raw->size_bytes - at)
+    uint64_t at = member->header + HEADER_BYTES + weir_le(header + 26, 2) + weir_le(header + 28, 2);
+    if (weir_le(header, 4) != HEADER_MARK || at > raw->size_bytes || member->bytes > raw->size_bytes - at)
         return no_header(err, member, "is invalid");
-    if (u16(header + 26) != name || memcmp(header + HEADER_BYTES, member->name, name) != 0)
+    if (weir_le(header + 26, 2) != name || memcmp(header + HEADER_BYTES, member->name, name) != 0)
         return no_header(err, member, "belongs to another member");
     *offset = at;
     return 0;

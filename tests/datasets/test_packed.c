@@ -1,5 +1,6 @@
 /* Packed files: copies contain the source's samples, interrupted copies are resumed, and damage is reported as an
  * error. */
+#include "base/files.h"
 #include "datasets/format_ops.h"
 #include "datasets/packed/packed_file.h"
 #include "tests/fixtures/copy_fixture.h"
@@ -348,15 +349,15 @@ static void refused(const uint8_t *bytes, size_t n, size_t record, const char *w
     struct weir_err err;
     static const uint8_t zeros[4];
     memcpy(copy, bytes, n);
-    uint64_t index = weir_packed_get64(copy + 24), length = weir_packed_get64(copy + record + 16);
+    uint64_t index = weir_le(copy + 24, 8), length = weir_le(copy + record + 16, 8);
     if (index > record && length == index - record) {
         memcpy(copy + record + 8, zeros, 4);
-        weir_packed_put32(copy + record + 8, weir_crc32c(0, copy + record, (size_t)length));
+        weir_put_le(copy + record + 8, weir_crc32c(0, copy + record, (size_t)length), 4);
     }
     if (index < n)
-        weir_packed_put32(copy + 48, weir_crc32c(0, copy + index, n - (size_t)index));
+        weir_put_le(copy + 48, weir_crc32c(0, copy + index, n - (size_t)index), 4);
     memcpy(copy + 12, zeros, 4);
-    weir_packed_put32(copy + 12, weir_crc32c(0, copy, WEIR_PACKED_HEADER));
+    weir_put_le(copy + 12, weir_crc32c(0, copy, WEIR_PACKED_HEADER), 4);
     write_file(path, copy, n);
     int rc = open_it(path, &err);
     cr_assert_lt(rc, 0, "%s", what);
@@ -370,7 +371,7 @@ Test(packed, numbers_that_make_no_sense)
     const char *source = fixture_synth("source", "act", 1, 2, 16, 16, "top");
     copyfx_copy(&weir_writer_packed, source, new_copy("copy"), COPYFX_ALL);
     uint8_t *bytes = whole_file(path, &n);
-    size_t record = (size_t)weir_packed_get64(bytes + 40), index = (size_t)weir_packed_get64(bytes + 24);
+    size_t record = (size_t)weir_le(bytes + 40, 8), index = (size_t)weir_le(bytes + 24, 8);
     size_t frames = record + 48 + 2 * (2 * 14 * 4);
     static const struct {
         size_t at; /* offset in the header, record, frames or index, selected by `of` */
@@ -410,7 +411,7 @@ Test(packed, numbers_that_make_no_sense)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint8_t *at = bytes + bases[cases[i].of] + cases[i].at, kept[8], value[8];
         memcpy(kept, at, sizeof kept);
-        weir_packed_put64(value, cases[i].value);
+        weir_put_le(value, cases[i].value, 8);
         memcpy(at, value, (size_t)cases[i].bytes);
         refused(bytes, n, record, cases[i].what);
         memcpy(at, kept, sizeof kept);
@@ -443,8 +444,8 @@ static void refused_unread(uint64_t index, uint32_t episodes, const char *what)
     int fd = open(path, O_RDWR | O_CLOEXEC);
     cr_assert(fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head);
     cr_assert_eq(weir_packed_get_header(&header, head, &err), 0, "%s", err.text);
-    weir_packed_put64(entry, WEIR_PACKED_HEADER);
-    weir_packed_put64(entry + 8, bytes - sizeof entry - WEIR_PACKED_HEADER);
+    weir_put_le(entry, WEIR_PACKED_HEADER, 8);
+    weir_put_le(entry + 8, bytes - sizeof entry - WEIR_PACKED_HEADER, 8);
     header.index_offset = index ? index : bytes - sizeof entry;
     header.file_bytes = bytes;
     header.last_record = WEIR_PACKED_HEADER;

@@ -1,4 +1,5 @@
 /* libFuzzer: opens a hostile packed file with corrected checksums as a dataset, and looks up every frame. */
+#include "base/files.h"
 #include "base/hash.h"
 #include "datasets/format_ops.h"
 #include "datasets/packed/packed_file.h"
@@ -21,7 +22,7 @@ static void require(bool holds)
 static void seal(uint8_t *bytes, size_t n, size_t at)
 {
     memset(bytes + at, 0, 4);
-    weir_packed_put32(bytes + at, weir_crc32c(0, bytes, n));
+    weir_put_le(bytes + at, weir_crc32c(0, bytes, n), 4);
 }
 
 /* Corrects all checksums that are reachable through offsets inside the file. */
@@ -29,14 +30,14 @@ static void seal_all(uint8_t *bytes, size_t n)
 {
     if (n < WEIR_PACKED_HEADER)
         return;
-    uint64_t index = weir_packed_get64(bytes + 24);
+    uint64_t index = weir_le(bytes + 24, 8);
     for (uint64_t at = index; at < n && n - at >= WEIR_PACKED_INDEX_ENTRY; at += WEIR_PACKED_INDEX_ENTRY) {
-        uint64_t record = weir_packed_get64(bytes + at), length = weir_packed_get64(bytes + at + 8);
+        uint64_t record = weir_le(bytes + at, 8), length = weir_le(bytes + at + 8, 8);
         if (record >= WEIR_PACKED_HEADER && record < n && length >= WEIR_PACKED_RECORD_MIN && length <= n - record)
             seal(bytes + record, (size_t)length, 8);
     }
     if (index <= n && index >= WEIR_PACKED_HEADER)
-        weir_packed_put32(bytes + 48, weir_crc32c(0, bytes + index, n - (size_t)index));
+        weir_put_le(bytes + 48, weir_crc32c(0, bytes + index, n - (size_t)index), 4);
     seal(bytes, WEIR_PACKED_HEADER, 12);
 }
 
