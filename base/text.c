@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 static size_t sequence_length(unsigned char lead)
 {
@@ -88,6 +89,22 @@ static size_t next_width(const char *text, size_t length, int *width)
     size_t n = weir_utf8_next(text, length, &code);
     *width = code_width(n ? code : '?');
     return n ? n : 1;
+}
+
+static const char *tail_of(const char *text, const char *end)
+{
+    size_t n = strlen(text), length = strlen(end);
+    return n < length ? text + n : text + n - length;
+}
+
+bool weir_text_ends(const char *text, const char *end)
+{
+    return strcmp(tail_of(text, end), end) == 0;
+}
+
+bool weir_text_ends_any_case(const char *text, const char *end)
+{
+    return strcasecmp(tail_of(text, end), end) == 0;
 }
 
 int weir_text_width(const char *text)

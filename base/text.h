@@ -18,6 +18,10 @@ bool weir_code_is_control(uint32_t code);
 /* Replaces each control character, and each byte that is not valid UTF-8, with '?'. The string never becomes longer. */
 void weir_text_printable(char *text);
 
+/* Return whether the text ends with `end`. */
+bool weir_text_ends(const char *text, const char *end);
+bool weir_text_ends_any_case(const char *text, const char *end);
+
 /* Returns the number of terminal columns of the string. A Chinese character takes two. */
 int weir_text_width(const char *text);
 

@@ -1,5 +1,6 @@
 /* Searches a folder for episodes. fts(3) is unsuitable, because it treats a failing readdir as the end of the folder:
  * part of a dataset would be missing without an error. */
+#include "base/text.h"
 #include "datasets/format_ops.h"
 
 #include <dirent.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -147,8 +147,7 @@ static bool is_above(struct walk *walk, const struct stat *st, int depth)
  * interrupted copy. */
 static bool is_partial(int folder, const char *name)
 {
-    const char *end = strrchr(name, '.');
-    return end && strcmp(end, ".partial") == 0 && faccessat(folder, "state.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return weir_text_ends(name, ".partial") && faccessat(folder, "state.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* ---- the Hub's cache ---- */

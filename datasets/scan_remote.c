@@ -1,5 +1,6 @@
 #include "datasets/scan_remote.h"
 #include "base/shortage.h"
+#include "base/text.h"
 #include "datasets/format_ops.h"
 #include "datasets/index.h"
 #include "origin/origin.h"
@@ -128,8 +129,7 @@ static void drop_inner(struct weir_path_list *files)
 
 static bool is_list(const char *name)
 {
-    const char *dot = strrchr(name, '.');
-    return dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".txt") == 0);
+    return weir_text_ends(name, ".json") || weir_text_ends(name, ".txt");
 }
 
 static int search(struct found *found, const char *url, struct weir_err *err)

@@ -115,12 +115,6 @@ static int fail(struct walk *w, const char *url, const struct weir_client_respon
 
 /* ---- HTTP ---- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
-}
-
 /* Reads a list that the URL names. Returns 1 if it is missing and may be. */
 static int read_list(struct walk *w, const char *url, bool may_be_missing)
 {
@@ -133,8 +127,8 @@ static int read_list(struct walk *w, const char *url, bool may_be_missing)
     if (rc < 0)
         return may_be_missing && (rc == -ENOENT || rc == -EACCES) ? 1 : fail(w, url, &response);
     const char *text = response.body ? (const char *)response.body : "";
-    rc = ends_with(url, ".txt") ? weir_listing_text(text, response.bytes, take_name, w, w->err)
-                                : weir_listing_json(text, response.bytes, take_name, w, w->err);
+    rc = weir_text_ends(url, ".txt") ? weir_listing_text(text, response.bytes, take_name, w, w->err)
+                                     : weir_listing_json(text, response.bytes, take_name, w, w->err);
     free(response.body);
     if (rc < 0)
         weir_err_prefix(w->err, "%s", url);
@@ -199,7 +193,7 @@ static int walk_http(struct walk *w, const char *url)
     char list[WEIR_URL_MAX + 16];
     size_t n = strlen(url);
     n -= n > 0 && url[n - 1] == '/';
-    if (ends_with(url, ".json") || ends_with(url, ".txt"))
+    if (weir_text_ends(url, ".json") || weir_text_ends(url, ".txt"))
         return read_list(w, url, false);
     snprintf(list, sizeof list, "%.*s/index.json", (int)n, url);
     int rc = read_list(w, list, true);

@@ -1,5 +1,6 @@
 /* HDF5 as a file format. */
 #include "base/shortage.h"
+#include "base/text.h"
 #include "datasets/format_ops.h"
 #include "datasets/hdf5/hdf5_helper.h"
 #include "datasets/hdf5/hdf5_open.h"
@@ -7,8 +8,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 void weir_hdf5_described_free(struct weir_hdf5_described *described)
@@ -112,8 +111,7 @@ static int open_hdf5(struct weir_file_result *result, const char *path, struct w
 
 static bool is_hdf5(const char *name)
 {
-    const char *dot = strrchr(name, '.');
-    return dot && (strcasecmp(dot, ".hdf5") == 0 || strcasecmp(dot, ".h5") == 0);
+    return weir_text_ends_any_case(name, ".hdf5") || weir_text_ends_any_case(name, ".h5");
 }
 
 const struct weir_format_ops weir_format_hdf5 = {

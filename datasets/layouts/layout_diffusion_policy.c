@@ -1,6 +1,7 @@
 /* Replay buffers of diffusion_policy and UMI: /data/{camera} (T, H, W, 3), /data/action, and the other numeric arrays
  * of /data as state. UMI stores no actions, so as in its own loader, the actions are the poses and widths of the same
  * step. */
+#include "base/text.h"
 #include "datasets/builder.h"
 
 #include <string.h>
@@ -9,16 +10,11 @@
 
 enum { FLATTENED_MAX = 256 }; /* keypoints have fewer numbers per step, and point clouds have more */
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), length = strlen(end);
-    return n >= length && strcmp(name + n - length, end) == 0;
-}
-
 static bool is_umi_action(const char *name)
 {
     return strncmp(name, "robot", 5) == 0 &&
-           (ends_with(name, "_eef_pos") || ends_with(name, "_eef_rot_axis_angle") || ends_with(name, "_gripper_width"));
+           (weir_text_ends(name, "_eef_pos") || weir_text_ends(name, "_eef_rot_axis_angle") ||
+            weir_text_ends(name, "_gripper_width"));
 }
 
 /* Rows of floats are state, but neither single numbers per step (timestamp, stage) nor point clouds are. */

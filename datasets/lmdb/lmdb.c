@@ -1,6 +1,7 @@
 /* LMDB files: one file with all episodes of a dataset. */
 #include "base/claims.h"
 #include "base/shortage.h"
+#include "base/text.h"
 #include "datasets/format_ops.h"
 #include "datasets/index.h"
 #include "datasets/lmdb/lmdb_hold.h"
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -129,8 +129,8 @@ static int open_lmdb(struct weir_file_result *result, const char *path, struct w
 /* Accepts "data.mdb" in a folder, next to lock.mdb, and single files (MDB_NOSUBDIR). */
 static bool is_lmdb(const char *name)
 {
-    const char *dot = strrchr(name, '.');
-    return dot && (strcasecmp(dot, ".mdb") == 0 || strcasecmp(dot, ".lmdb") == 0) && strcmp(name, "lock.mdb") != 0;
+    bool ends = weir_text_ends_any_case(name, ".mdb") || weir_text_ends_any_case(name, ".lmdb");
+    return ends && strcmp(name, "lock.mdb") != 0;
 }
 
 const struct weir_format_ops weir_format_lmdb = {

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { CHECK_BUFFER = 1 << 20 };
 
@@ -256,8 +255,7 @@ static int check(struct weir_origin *origin, const struct weir_dataset_file *of,
 
 static bool is_packed(const char *name)
 {
-    const char *dot = strrchr(name, '.');
-    return dot && strcasecmp(dot, ".weir") == 0;
+    return weir_text_ends_any_case(name, ".weir");
 }
 
 const struct weir_format_ops weir_format_packed = {

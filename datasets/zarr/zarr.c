@@ -1,6 +1,7 @@
 /* Replay buffers of diffusion_policy and UMI in Zarr v2. The arrays of data/ contain all episodes one after another,
  * and meta/episode_ends contains the ends of the episodes. The store is a folder, or one zip archive. */
 #include "base/shortage.h"
+#include "base/text.h"
 #include "datasets/format_ops.h"
 #include "datasets/index.h"
 #include "datasets/zarr/zarr_arrays.h"
@@ -9,20 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #define ENDS "meta/episode_ends"
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), length = strlen(end);
-    return n > length && strcasecmp(name + n - length, end) == 0;
-}
-
 static bool is_zarr(const char *name)
 {
-    return ends_with(name, ".zarr") || ends_with(name, ".zarr.zip");
+    return weir_text_ends_any_case(name, ".zarr") || weir_text_ends_any_case(name, ".zarr.zip");
 }
 
 /* Recognises a store also by its name, so that a store without .zgroup is refused instead of being searched. */

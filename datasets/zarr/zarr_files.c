@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,8 +72,7 @@ static int open_archive(struct weir_zarr_files *files, struct weir_err *err)
 
 const char *weir_zarr_mark(const char *name)
 {
-    const char *dot = strrchr(name, '.');
-    return dot && strcasecmp(dot, ".zip") == 0 ? NULL : ".zgroup";
+    return weir_text_ends_any_case(name, ".zip") ? NULL : ".zgroup";
 }
 
 int weir_zarr_files_open(struct weir_zarr_files *files, struct weir_origin *origin, const char *path,

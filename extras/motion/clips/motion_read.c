@@ -1,4 +1,5 @@
 /* Reads motions from files and folders. */
+#include "base/text.h"
 #include "extras/motion/clips/clips_priv.h"
 #include "weir/dataset.h"
 
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,15 +20,9 @@ struct reading {
     struct weir_err *err;
 };
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-    return n > m && strcasecmp(name + n - m, end) == 0;
-}
-
 static bool is_hdf5_name(const char *name)
 {
-    return ends_with(name, ".hdf5") || ends_with(name, ".h5");
+    return weir_text_ends_any_case(name, ".hdf5") || weir_text_ends_any_case(name, ".h5");
 }
 
 /* ---- one file ---- */
@@ -97,12 +91,12 @@ static int open_source(struct weir_motion_source *source, const char *path, stru
     if (memcmp(head, "\x93NUMPY", 6) == 0)
         return weir_err_set(err, -EBADMSG,
                             "is a single numpy array; save all arrays of a motion in one file with np.savez");
-    if (ends_with(path, ".pkl") || ends_with(path, ".pickle"))
+    if (weir_text_ends_any_case(path, ".pkl") || weir_text_ends_any_case(path, ".pickle"))
         return weir_err_set(
             err, -ENOTSUP,
             "is a pickle, which is refused because reading a pickle can run code; save its dictionary with "
             "np.savez(\"motion.npz\", **joblib.load(...))");
-    if (!ends_with(path, ".npz"))
+    if (!weir_text_ends_any_case(path, ".npz"))
         return weir_err_set(err, -EBADMSG, "is not a motion file; use NPZ (np.savez) or HDF5");
     return weir_motion_npz_open(source, path, err);
 }
@@ -135,7 +129,7 @@ static int list_folder(const char *path, struct weir_path_list *files, struct we
     const struct dirent *entry;
     for (errno = 0; rc == 0 && (entry = readdir(folder)); errno = 0) {
         char *file = NULL;
-        if (!is_hdf5_name(entry->d_name) && !ends_with(entry->d_name, ".npz"))
+        if (!is_hdf5_name(entry->d_name) && !weir_text_ends_any_case(entry->d_name, ".npz"))
             continue;
         rc = weir_path_list_add(files, asprintf(&file, "%s/%s", path, entry->d_name) < 0 ? NULL : file);
     }
