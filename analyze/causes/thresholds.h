@@ -27,6 +27,9 @@
 #define WEIR_ADVICE_PART_LEAST    0.50 /* of the largest part; smaller parts get no advice */
 #define WEIR_ADVICE_BACKWARD_LIKE 0.75 /* backward over forward pass, from which one is about as long as the other */
 
+/* A loop without a loader, whose stages alone are timed: */
+#define WEIR_LOOP_COMPUTES 0.50 /* of a stage's time, on a core or ready for one; below it the stage sleeps */
+
 /* A verdict needs this many training batches and seconds of training, or the second pair. */
 #define WEIR_VERDICT_BATCHES_LEAST 20
 #define WEIR_VERDICT_SECONDS_LEAST 0.5
@@ -74,7 +77,7 @@
 /* ---- Weir's own loader, whose stages are timed, and whose causes are in the order of their gain ---- */
 
 #define WEIR_VERDICT_TRACED_LEAST  0.05  /* of the traced time; a smaller part is no cause of the GPU's idle time */
-#define WEIR_VERDICT_OTHER_MOST    0.10  /* of the workers' time, in no stage */
+#define WEIR_VERDICT_OTHER_MOST    0.10  /* of the workers' or the loop's time, in no stage */
 #define WEIR_VERDICT_EPOCHS_APART  2.0   /* fastest later epoch over the slowest, in images/s */
 #define WEIR_VERDICT_EPOCH_LEAST   0.2   /* seconds; shorter epochs differ by chance */
 #define WEIR_VERDICT_CORES_IDLE    0.25  /* cores that neither this run nor other processes use, for one more worker */

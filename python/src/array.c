@@ -80,11 +80,6 @@ void weir_view_pick(struct weir_view_of *view, int dim, int64_t index)
     view->ndim--;
 }
 
-void weir_view_camera(struct weir_view_of *view, int index)
-{
-    weir_view_pick(view, 1, index);
-}
-
 /* ---- Python's protocols ---- */
 
 static PyObject *tuple_of(const int64_t *values, int n, int64_t factor)

@@ -20,10 +20,9 @@ struct weir_view_of {
     int64_t shape[WEIR_ARRAY_DIMS], strides[WEIR_ARRAY_DIMS]; /* strides in elements */
 };
 
-/* weir_view_tensor views a whole tensor. weir_view_camera narrows the view to one index of dimension 1, the camera. */
+/* Views a whole tensor. */
 void weir_view_tensor(struct weir_view_of *view, struct weir_lent *lent, const struct weir_batch *batch, int tensor_n);
-void weir_view_camera(struct weir_view_of *view, int index);
-/* Removes dimension dim by choosing one of its indices. */
+/* Removes dimension dim by choosing one of its indices. Dimension 1 of images is the camera. */
 void weir_view_pick(struct weir_view_of *view, int dim, int64_t index);
 int weir_view_item_bytes(const struct weir_view_of *view);
 int64_t weir_view_count(const struct weir_view_of *view);

@@ -356,7 +356,7 @@ static PyObject *show(const struct weir_loader_object *self, struct weir_lent *l
         }
         weir_view_tensor(&view, lent, batch, entry->tensor);
         if (entry->camera >= 0)
-            weir_view_camera(&view, entry->camera);
+            weir_view_pick(&view, 1, entry->camera);
         PyObject *value = value_of(self, &view);
         if (!value) {
             Py_CLEAR(all);

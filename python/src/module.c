@@ -176,10 +176,15 @@ PyObject *weir_py_call(enum weir_py_callback callback, PyObject *first, PyObject
     return function ? PyObject_CallFunctionObjArgs(function, first, second, NULL) : Py_NewRef(Py_None);
 }
 
+PyObject *weir_py_own_files(void)
+{
+    return callbacks ? PyTuple_GetItem(callbacks, WEIR_PY_OWN_FILES) : NULL;
+}
+
 static PyMethodDef functions[] = {
     {"_page", py_page, METH_VARARGS, "_page(lines, lang): the HTML page of log lines."},
     {"_live_page", py_live_page, METH_NOARGS, NULL},
-    {"_set_callbacks", py_set_callbacks, METH_VARARGS, "Sets the functions of enum weir_py_callback."},
+    {"_set_callbacks", py_set_callbacks, METH_VARARGS, "Sets the values of enum weir_py_callback."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -16,7 +16,6 @@ struct frame {
 static PyObject *numbers; /* dict from an array of struct frame, as bytes, to the number of the stack */
 static PyObject *codes;   /* list that keeps code objects alive, so that their addresses remain unique */
 static PyObject *f_back, *co_filename, *co_qualname;
-static PyObject *own_files; /* how names of this package's files begin, whose frames are omitted: FOLDER/weir/_ */
 
 static bool begin(void)
 {
@@ -26,13 +25,6 @@ static bool begin(void)
     co_filename = PyUnicode_InternFromString("co_filename");
     co_qualname = PyUnicode_InternFromString("co_qualname");
     codes = PyList_New(0);
-    PyObject *package = PyImport_ImportModule("weir._package");
-    PyObject *file = package ? PyObject_GetAttrString(package, "__file__") : NULL;
-    Py_ssize_t length = file && PyUnicode_Check(file) ? PyUnicode_GetLength(file) : 0;
-    own_files = length > 10 ? PyUnicode_Substring(file, 0, length - 10) : NULL; /* without package.py */
-    Py_XDECREF(file);
-    Py_XDECREF(package);
-    PyErr_Clear();
     numbers = f_back && co_filename && co_qualname && codes ? PyDict_New() : NULL;
     return numbers != NULL;
 }
@@ -54,10 +46,12 @@ static int take_frames(struct frame *frames)
     return n;
 }
 
-/* Appends "FILE(LINE): FUNCTION". Invalid characters in names are replaced, and semicolons become colons. */
+/* Appends "FILE(LINE): FUNCTION", except for frames of this package. Invalid characters in names are replaced, and
+ * semicolons become colons. */
 static void add_frame(char text[TEXT_MAX], const struct frame *frame)
 {
     PyObject *file = PyObject_GetAttr(frame->code, co_filename), *name = PyObject_GetAttr(frame->code, co_qualname);
+    PyObject *own_files = weir_py_own_files();
     bool own = file && own_files && PyUnicode_Tailmatch(file, own_files, 0, PY_SSIZE_T_MAX, -1) == 1;
     PyObject *line =
         file && name && !own ? PyUnicode_FromFormat("%U(%lld): %U", file, (long long)frame->line, name) : NULL;

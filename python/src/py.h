@@ -37,13 +37,16 @@ int weir_py_put(PyObject *dict, const char *key, PyObject *item);
  * valid name. */
 const char *weir_py_name(PyObject *name);
 
-/* Functions of the package, in the order of _set_callbacks. */
+/* What the package sets, in the order of _set_callbacks: functions, and a str. */
 enum weir_py_callback {
     WEIR_PY_DECORATE, /* decorates a function with a stage or range */
     WEIR_PY_OPENED,   /* called when a process times its first stage */
     WEIR_PY_CHILDREN, /* lists the PIDs of child processes */
     WEIR_PY_CURRENT,  /* returns the current GPU and stream, as numbers */
+    WEIR_PY_OWN_FILES /* not a function: weir_py_own_files */
 };
+/* Returns how names of the package's files begin, borrowed; NULL before _set_callbacks. */
+PyObject *weir_py_own_files(void);
 /* Calls one with up to two arguments, which end before a NULL. Returns its result, or NULL with an exception. */
 PyObject *weir_py_call(enum weir_py_callback callback, PyObject *first, PyObject *second);
 
@@ -71,8 +74,7 @@ void weir_name_keywords(char *to, size_t room, const char *text);
     X(profile_range)                                                                                                   \
     X(profile_trace)                                                                                                   \
     X(profile_object)                                                                                                  \
-    X(totals)                                                                                                          \
-    X(elsewhere)
+    X(totals)
 #define WEIR_PY_DECLARE_(name) int weir_##name##_begin(PyObject *module);
 WEIR_PY_PARTS(WEIR_PY_DECLARE_)
 

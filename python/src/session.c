@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Changed only with the interpreter's lock held. */
@@ -313,6 +314,22 @@ static PyObject *py_never_entered(PyObject *module, PyObject *unused)
     return Py_NewRef(found);
 }
 
+/* ---- stages in DataLoader's workers ---- */
+
+/* Number of DataLoader workers that timed a stage: memory shared by this process and all processes forked from it, but
+ * not by spawned ones. NULL if there was none. */
+static atomic_uint *workers;
+
+static PyObject *py_worker_began(PyObject *module, PyObject *unused)
+{
+    return PyBool_FromLong(!workers || atomic_fetch_add(workers, 1) == 0);
+}
+
+static PyObject *py_workers(PyObject *module, PyObject *unused)
+{
+    return PyLong_FromUnsignedLong(workers ? atomic_load(workers) : 0);
+}
+
 int weir_session_begin(PyObject *module)
 {
     static PyMethodDef methods[] = {
@@ -345,12 +362,16 @@ int weir_session_begin(PyObject *module)
          "timed part, on the thread that ran it, so that stages inside the part are nested in the call.\n"
          "elsewhere=True means that another process, another thread or a GPU spent the time. The call then\n"
          "appears in the table, but does not count towards the loop's time."},
+        {"_worker_began", py_worker_began, METH_NOARGS, "Counts a DataLoader worker. Returns True for the first one."},
+        {"_workers", py_workers, METH_NOARGS, "Number of DataLoader workers that timed stages in their own processes."},
         {"_warn_of_left_open", py_warn_of_left_open, METH_NOARGS, NULL},
         {"_never_entered", py_never_entered, METH_NOARGS,
          "Name of a stage that was created and never entered, or None."},
         {"_watch_stages", py_watch_stages, METH_VARARGS,
          "Addresses of weir_watch_stage, _begin and _end, which time stages from now on."},
         {0}};
+    void *page = mmap(NULL, sizeof *workers, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    workers = page == MAP_FAILED ? NULL : page;
     weir_lent_begin();
     weir_history_begin();
     int rc = weir_loader_stages();

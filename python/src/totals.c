@@ -1,4 +1,5 @@
 #include "analyze/causes/cores.h"
+#include "analyze/causes/thresholds.h"
 #include "analyze/verdict/stage_advice.h"
 #include "base/ranks.h"
 #include "base/terminal.h"
@@ -438,5 +439,9 @@ int weir_totals_begin(PyObject *module)
         {"_stage_advice", py_stage_advice, METH_O, "What helps in a script with a stage; None if that is unknown."},
         {"_reset", py_reset, METH_NOARGS, "Restarts the counts of all stages."},
         {0}};
-    return PyModule_AddFunctions(module, functions);
+    PyObject *least = Py_BuildValue("{s:d,s:d,s:d}", "data_wait", WEIR_VERDICT_WAIT_LEAST, "no_stage",
+                                    WEIR_VERDICT_OTHER_MOST, "computes", WEIR_LOOP_COMPUTES);
+    int rc = least ? PyModule_AddObjectRef(module, "_least", least) : -1;
+    Py_XDECREF(least);
+    return rc < 0 ? -1 : PyModule_AddFunctions(module, functions);
 }

@@ -1,4 +1,5 @@
 """The bottleneck of a training loop, from its stages alone: a sentence, remedies, and the parts of the loop's time."""
+import collections
 
 from . import _weir
 
@@ -50,35 +51,31 @@ _REMEDIES = {
 }
 _PARTS_MOST = 10
 _REMEDIES_MOST = 3
-_COMPUTES = 0.5  # fraction of a part's time on a core, or ready for one, from which it computes rather than sleeps
-_ALSO = 0.1  # unattributed fraction of the loop's time that deserves a line
+_Part = collections.namedtuple("Part", "name kind own parent purpose ready")
 
 
 class Loop:
-    """Time of a loop: self time of each stage, unattributed time, and who takes cores from it."""
+    """Time of a loop: self time of each stage (parts), unattributed time, and who takes cores from it."""
 
     def __init__(self, wall, unattributed, parts, shortage):
-        self.wall = wall
-        self.unattributed = unattributed
-        self.shortage = shortage
-        self.own = {name: own for name, _, own, *_ in parts}
-        self.kind = {name: kind for name, kind, *_ in parts}
-        self.parent = {name: parent for name, _, _, parent, *_ in parts}
-        self.purpose = {name: purpose for name, _, _, _, purpose, _ in parts}
-        self.ready = {name: ready for name, _, _, _, _, ready in parts}
+        self.wall, self.unattributed, self.shortage = wall, unattributed, shortage
+        self.parts = {part[0]: _Part(*part) for part in parts}
         self.groups = {}  # outermost stage -> itself and the stages inside it
-        for name in self.own:
+        for name in self.parts:
             self.groups.setdefault(self._outermost(name), []).append(name)
 
     def _outermost(self, name):
         seen = {name}
-        while self.parent.get(name) in self.own and self.parent[name] not in seen:
-            name = self.parent[name]
+        while self.parts[name].parent in self.parts and self.parts[name].parent not in seen:
+            name = self.parts[name].parent
             seen.add(name)
         return name
 
+    def own(self, name):
+        return self.parts[name].own
+
     def total(self, root):
-        return sum(self.own[name] for name in self.groups[root])
+        return sum(map(self.own, self.groups[root]))
 
     def root(self):
         """The outermost stage that takes most, with the stages inside it."""
@@ -86,20 +83,20 @@ class Loop:
 
     def inside(self, root):
         """The stages inside, the slowest first."""
-        return sorted((name for name in self.groups[root] if name != root), key=self.own.get, reverse=True)
+        return sorted((name for name in self.groups[root] if name != root), key=self.own, reverse=True)
 
     def slowest(self):
         """The stage that takes most by itself, in the root; None if more time is in no stage."""
         root = self.root()
         if self.unattributed > self.total(root):
             return None
-        return max([root] + self.inside(root), key=self.own.get)
+        return max([root] + self.inside(root), key=self.own)
 
 
 def of(found):
     """The loop found by _weir._loop; None without stages."""
     loop = Loop(*found) if found else None
-    return loop if loop and loop.own and loop.wall > 0 else None
+    return loop if loop and loop.parts and loop.wall > 0 else None
 
 
 def _shortage(loop):
@@ -117,12 +114,12 @@ def _cause(loop, workers, had_loader, say):
     slowest, inside = loop.slowest(), loop.inside(root)
     if slowest is None:
         return say("no stage", loop.unattributed) + say("next", total, name=root)
-    waits = say("waits") if loop.kind[root] == "wait" else ""
+    waits = say("waits") if loop.parts[root].kind == "wait" else ""
     if slowest != root:
-        return say("takes", loop.own[slowest], name=slowest) + say("inside", total, root=root) + waits
+        return say("takes", loop.own(slowest), name=slowest) + say("inside", total, root=root) + waits
     text = say("takes", total, name=root) + waits
     if inside:
-        return text + say("slowest inside", loop.own[inside[0]], name=inside[0])
+        return text + say("slowest inside", loop.own(inside[0]), name=inside[0])
     if not waits or had_loader:
         return text
     return text + say("nothing inside") + (say("workers") if workers else "")
@@ -131,14 +128,15 @@ def _cause(loop, workers, had_loader, say):
 def _of_part(loop, workers, name):
     """(key of the remedies for a part, condition under which they apply)"""
     root = loop.root()
-    computes = loop.ready[name] < 0 or loop.ready[name] >= _COMPUTES
-    if loop.kind[name] == "wait":
+    part = loop.parts[name]
+    computes = part.ready < 0 or part.ready >= _weir._least["computes"]
+    if part.kind == "wait":
         if not loop.inside(root):
             return "workers" if workers else "unknown wait", ""
         return "wait computes" if computes else "wait sleeps", ""
-    if loop.purpose[name] == "step":
+    if part.purpose == "step":
         return "step", ""
-    is_loading = loop.purpose[name] == "loading" or loop.kind[root] == "wait"
+    is_loading = part.purpose == "loading" or loop.parts[root].kind == "wait"
     key = "computes" if computes else "workers" if workers and not is_loading else "sleeps"
     return key, "" if is_loading else f"if {name} is part of loading: "
 
@@ -146,7 +144,7 @@ def _of_part(loop, workers, name):
 def _helps(loop, workers, had_loader):
     name = loop.slowest()
     remedies = list(_REMEDIES[loop.shortage[0]]) if loop.shortage else []
-    if name is not None and not (had_loader and loop.kind[name] == "wait"):
+    if name is not None and not (had_loader and loop.parts[name].kind == "wait"):
         key, condition = _of_part(loop, workers, name)
         first, *more = _REMEDIES[key]
         remedies += [condition + first, *more]
@@ -160,14 +158,14 @@ def _helps(loop, workers, had_loader):
 
 
 def _parts(loop, say):
-    names = sorted(loop.own, key=loop.own.get, reverse=True)
+    names = sorted(loop.parts, key=loop.own, reverse=True)
     parts = []
     for name in names[:_PARTS_MOST]:
-        has_inside = any(parent == name for parent in loop.parent.values())
-        parts.append(say("part", loop.own[name], name=say("itself", name=name) if has_inside else name))
+        has_inside = any(part.parent == name for part in loop.parts.values())
+        parts.append(say("part", loop.own(name), name=say("itself", name=name) if has_inside else name))
     rest = names[_PARTS_MOST:]
     if rest:
-        parts.append(say("part", sum(map(loop.own.get, rest)), name=say("others", n=len(rest))))
+        parts.append(say("part", sum(map(loop.own, rest)), name=say("others", n=len(rest))))
     parts.append(say("part", loop.unattributed, name=say("unattributed")))
     return say("parts") + " | ".join(parts) + "\n"
 
@@ -179,6 +177,6 @@ def verdict(loop, workers, had_loader):
 
     text = _TEXTS["lead"] + _shortage(loop) + _cause(loop, workers, had_loader, say) + _TEXTS["stop"]
     text += _helps(loop, workers, had_loader)
-    if _ALSO * loop.wall < loop.unattributed <= max(map(loop.total, loop.groups)):
+    if _weir._least["no_stage"] * loop.wall < loop.unattributed <= max(map(loop.total, loop.groups)):
         text += say("also", loop.unattributed)
     return text + _parts(loop, say) + (_TEXTS["loader"] if had_loader else "")

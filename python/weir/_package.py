@@ -320,7 +320,7 @@ def _most_waited_for(loaders, whole):
     if not used:
         return None
     waited = max(used, key=lambda loader: steps[loader][2])
-    if steps[waited][2] >= 0.05 * sum(step[1] for step in steps.values()):
+    if steps[waited][2] >= _weir._least["data_wait"] * sum(step[1] for step in steps.values()):
         return waited
     return max(used, key=lambda loader: steps[loader][1])
 
@@ -494,4 +494,4 @@ def _decorate(timer, function):
     return timed
 
 
-_weir._set_callbacks(_decorate, _process_began, _children, _cuda.current)
+_weir._set_callbacks(_decorate, _process_began, _children, _cuda.current, os.path.join(os.path.dirname(__file__), "_"))

@@ -5,19 +5,15 @@ import enum
 import json
 import operator
 import os
-import sys
 import warnings
 import weakref
 
-from . import _arguments, _outputs, _ranks, _torch_windows, _weir
+from . import _arguments, _outputs, _ranks, _torch_windows, _watch_warn, _weir
 
 
 def _warn(line, category=RuntimeWarning):
-    """Warns at the line that called these modules."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename in (__file__, _torch_windows.__file__):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(line, category, stacklevel=level)
+    """Warns at the line that called this package."""
+    warnings.warn(line, category, stacklevel=_watch_warn.caller()[0] - 1)
 
 
 class ProfilerActivity(enum.Enum):

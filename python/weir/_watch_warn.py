@@ -5,7 +5,7 @@ import sys
 from . import _watch_library
 
 
-def _caller():
+def caller():
     """(level for _watch_library.warn, frame) of the program that has called this package."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("weir."):
@@ -15,13 +15,13 @@ def _caller():
 
 def line_of_program():
     """Where the program has called this package."""
-    frame = _caller()[1]
+    frame = caller()[1]
     return frame.f_code.co_filename, frame.f_lineno
 
 
 def warn(text):
     """Warns at the line of the program that has called this package."""
-    _watch_library.warn(text if text.startswith("weir.watch") else "weir.watch: " + text, _caller()[0])
+    _watch_library.warn(text if text.startswith("weir.watch") else "weir.watch: " + text, caller()[0])
 
 
 _told = set()
