@@ -401,7 +401,7 @@ def _watch_inner(inner, options, name):
     else:
         known = here.add(inner, options, name, line=line_of_program())
     if known is not None and _watch_static.attributes(inner).get("_iterator") is not None \
-            and _watch_loop.workers_of(inner) > 0:
+            and _watch_loop.count_of(inner, "num_workers") > 0:
         known.began_late()
 
 

@@ -18,12 +18,19 @@ def _index_of(index):
     return index if type(index) is int and 0 <= index < 2**63 else -1
 
 
-class _Dataset:
-    """A map-style dataset, as the fetcher sees it."""
+class _StandIn:
+    """Stands for a part of the program's, as the fetcher sees it."""
 
-    def __init__(self, dataset, library):
-        self._weir = dataset
+    def __init__(self, value, library):
+        self._weir = value
         self._weir_begin, self._weir_end = library.item_begin, library.item_end
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["_weir"], name)
+
+
+class _Dataset(_StandIn):
+    """A map-style dataset."""
 
     def __getitem__(self, index):
         self._weir_begin(index if type(index) is int and 0 <= index < 2**63 else _index_of(index))
@@ -33,7 +40,7 @@ class _Dataset:
             self._weir_end()
 
     def __getattr__(self, name):
-        found = getattr(self.__dict__["_weir"], name)
+        found = super().__getattr__(name)
         return self._weir_timed(found) if name == "__getitems__" and type(found) is types.MethodType else found
 
     def _weir_timed(self, getitems):
@@ -50,12 +57,8 @@ class _Dataset:
         return len(self._weir)
 
 
-class _Iterator:
-    """The iterator of an iterable dataset, as the fetcher sees it."""
-
-    def __init__(self, iterator, library):
-        self._weir = iterator
-        self._weir_begin, self._weir_end = library.item_begin, library.item_end
+class _Iterator(_StandIn):
+    """The iterator of an iterable dataset."""
 
     def __iter__(self):
         return self
@@ -66,9 +69,6 @@ class _Iterator:
             return next(self._weir)
         finally:
             self._weir_end()
-
-    def __getattr__(self, name):
-        return getattr(self.__dict__["_weir"], name)
 
 
 # torchdata looks for these two in the class of the object (typing.Protocol), and then reads them.
@@ -86,17 +86,15 @@ def _stand_in(base, value, library):
     return made(value, library)
 
 
-class _Collate:
-    """The collate function, as the fetcher sees it."""
+class _Collate(_StandIn):
+    """The collate function."""
 
     def __init__(self, function, library, number):
-        self._weir, self._library, self._number = function, library, number
+        super().__init__(function, library)
+        self._library, self._number = library, number
 
     def __call__(self, data):
         return self._library.timed(self._number(COLLATE), self._weir, data)
-
-    def __getattr__(self, name):
-        return getattr(self.__dict__["_weir"], name)
 
 
 class Fetcher:

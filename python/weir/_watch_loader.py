@@ -4,7 +4,7 @@ import sys
 import threading
 import weakref
 
-from . import _outputs, _watch_headroom, _watch_library, _watch_loop, _watch_static, _watch_trial, _watch_worker
+from . import _outputs, _watch_headroom, _watch_hooks, _watch_library, _watch_loop, _watch_static, _watch_trial, _watch_worker
 from ._watch_ranks import Ranks, first_rank, ranks
 from ._watch_warn import failed, never_fails, printed, warn
 
@@ -127,7 +127,7 @@ class Watched:
             if name in own:
                 self._set_text(key, _watch_static.full_name(own[name]))
         self._set_text("torch_version", getattr(sys.modules.get("torch"), "__version__", ""))
-        if _watch_loop.workers_of(loader) > 0:
+        if _watch_loop.count_of(loader, "num_workers") > 0:
             self._set_text("start_method", _start_method(own.get("_DataLoader__multiprocessing_context")))
             if own.get("_iterator") is None and _watch_static.holds_open_hdf5(dataset):  # workers are created now
                 self._set("hdf5_opened", 1)
@@ -147,8 +147,11 @@ class Watched:
             _watch_loop.time_copies(self.library, self.hooks())
 
     def hooks(self):
+        """Hooks for batches that the training process loads itself, off until a fetch."""
         if self.session.hooks is None:
-            self.session.hooks = _watch_loop.new_hooks(self.library, self.session.segment)
+            hooks = _watch_hooks.Hooks(self.library, self.session.segment)
+            hooks.install(lasting=False)
+            self.session.hooks = hooks
         return self.session.hooks
 
     def began_late(self):

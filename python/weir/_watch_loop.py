@@ -10,7 +10,6 @@ import time
 import weakref
 
 from . import _watch_fetch, _watch_import, _watch_library, _watch_static, _watch_worker
-from ._watch_hooks import Hooks
 
 _ATTRIBUTE = "_weir_watch"
 _TORCH, _TORCHDATA = "torch.utils.data.dataloader", "torchdata.stateful_dataloader.stateful_dataloader"
@@ -168,14 +167,10 @@ class _Loops:
             self.watched.session.ranks.pause(pause)
 
 
-def _count(loader, name):
+def count_of(loader, name):
+    """A number among a DataLoader's attributes, such as its workers; 0 if it is not positive."""
     count = _watch_static.attributes(loader).get(name)
     return count if type(count) is int and count > 0 else 0
-
-
-def workers_of(loader):
-    """How many workers a DataLoader has."""
-    return _count(loader, "num_workers")
 
 
 def _epoch(watched, iterator, loader, is_new=True):
@@ -183,7 +178,7 @@ def _epoch(watched, iterator, loader, is_new=True):
     try:
         if is_new:
             _see(watched, iterator)
-        iterator.__dict__[_ATTRIBUTE] = Requests(watched, iterator, _count(loader, "batch_size"), iterator._num_workers)
+        iterator.__dict__[_ATTRIBUTE] = Requests(watched, iterator, count_of(loader, "batch_size"), iterator._num_workers)
     except Exception as error:
         watched.gave_up(error)
 
@@ -264,31 +259,27 @@ def _pin_of(original):
 
 # ---- installing ----
 
+def _replace(owner, name, make):
+    """Replaces a function, once, by what make returns for it."""
+    original = getattr(owner, name)
+    if not hasattr(original, "_weir_timed"):
+        timed = make(original)
+        timed._weir_timed = True
+        setattr(owner, name, timed)
+
+
 def _patch(name):
     """Replaces the methods of one module's iterators."""
     module = sys.modules[name]
-    for each in _ITERATORS[name]:
-        iterator = getattr(module, each, None)
-        if iterator is None or _is_ours(vars(iterator).get("__init__")):
-            continue
-        has_workers = "Multi" in each
-        iterator.__init__ = _ours(_init_of(iterator.__init__, has_workers))
+    for each in filter(None, (getattr(module, each, None) for each in _ITERATORS[name])):
+        has_workers = "Multi" in each.__name__
+        _replace(each, "__init__", functools.partial(_init_of, has_workers=has_workers))
         if has_workers:
-            iterator._reset = _ours(_reset_of(iterator._reset))
-            iterator._get_data = _ours(_get_data_of(iterator._get_data))
-    if name == _TORCH and not _is_ours(module._BaseDataLoaderIter.__next__):
-        module._BaseDataLoaderIter.__next__ = _ours(_next_of(module._BaseDataLoaderIter.__next__))
-        pin = module._utils.pin_memory
-        pin.pin_memory = _ours(_pin_of(pin.pin_memory))
-
-
-def _ours(function):
-    function._weir_timed = True
-    return function
-
-
-def _is_ours(function):
-    return getattr(function, "_weir_timed", False)
+            _replace(each, "_reset", _reset_of)
+            _replace(each, "_get_data", _get_data_of)
+    if name == _TORCH:
+        _replace(module._BaseDataLoaderIter, "__next__", _next_of)
+        _replace(module._utils.pin_memory, "pin_memory", _pin_of)
 
 
 def install(find):
@@ -353,10 +344,3 @@ def time_copies(library, hooks):
         return
     tensor.to = _ToGpu(tensor.to, _to_is_copy, library, hooks)
     tensor.cuda = _ToGpu(tensor.cuda, _cuda_is_copy, library, hooks)
-
-
-def new_hooks(library, segment):
-    """Hooks for batches that the training process loads itself, off until a fetch."""
-    hooks = Hooks(library, segment)
-    hooks.install(lasting=False)
-    return hooks

@@ -9,7 +9,7 @@ import time
 
 from ._watch_headroom import MOST, Epoch, Headroom, free_bytes, random_states
 from ._watch_loop import Requests
-from ._watch_static import (attribute, bases_of, full_name, in_class, is_a, is_tensor, module_of, name_of, of_array, one_of,
+from ._watch_static import (attribute, full_name, in_class, is_a, is_tensor, module_of, name_of, of_array, one_of,
                             parts_of, torch_alone)
 
 _VALUES = (int, float, complex, bool, str, bytes, type(None))
@@ -20,9 +20,8 @@ _PATIENCE_S = 2.0  # for a batch while earlier ones are kept
 
 def wrapper(iterable, watched):
     """Stands for an iterable, with those special methods that its type has."""
-    bases = bases_of(type(iterable))
     names = tuple(name for name in _SPECIAL
-                  if next((names[name] for _, names in bases if name in names), None) is not None)
+                  if not one_of(in_class(type(iterable), name), (None, vars(object).get(name))))
     if names not in _classes:
         _classes[names] = type("Iterable", (Iterable,), {name: _SPECIAL[name] for name in names})
     return _classes[names](iterable, watched)

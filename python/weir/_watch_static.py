@@ -33,11 +33,6 @@ def in_class(kind, name, default=None):
     return default
 
 
-def bases_of(kind):
-    """A class and those that it inherits from, except object, each with its namespace."""
-    return [(base, _names(base)) for base in _mro(kind) if base is not object]
-
-
 def module_of(kind):
     """The name of a class's module."""
     try:
