@@ -161,7 +161,7 @@ for kind in KINDS:
 while len(os.listdir("/proc/self/task")) > 1:  # join() returns before the thread is gone
     time.sleep(0.001)
 """
-        for kind, called in (("generator", 1), ("thread", 16)):
+        for kind, called in (("generator", 1), ("thread", 31)):
             with self.subTest(kind):
                 out, error = self.run_both(f"KINDS = [{kind!r}] * 3\n{begin}kept.clear()\nprint(weir.table())")
                 self.assertEqual(calls(out, f"test {kind}")[0], 3 * called)
