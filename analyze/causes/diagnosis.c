@@ -64,6 +64,11 @@ void weir_diagnosis_sort(struct weir_diagnosis *diagnosis, int most,
     diagnosis->n_causes = diagnosis->n_causes < most ? diagnosis->n_causes : most;
 }
 
+bool weir_ratio_is_worth(double ratio)
+{
+    return ratio >= WEIR_VERDICT_WORTH;
+}
+
 struct weir_advice *weir_diagnosis_advise(struct weir_diagnosis *diagnosis, enum weir_advice_kind kind, double ratio)
 {
     for (int i = 0; i < diagnosis->n_advices; i++)
@@ -73,7 +78,7 @@ struct weir_advice *weir_diagnosis_advise(struct weir_diagnosis *diagnosis, enum
         return NULL;
     struct weir_advice *to = &diagnosis->advices[diagnosis->n_advices++];
     const char *setting = weir_advice_words(diagnosis->subject, kind)->setting;
-    *to = (struct weir_advice){.kind = kind, .ratio = ratio >= WEIR_VERDICT_WORTH ? ratio : 0};
+    *to = (struct weir_advice){.kind = kind, .ratio = weir_ratio_is_worth(ratio) ? ratio : 0};
     snprintf(to->setting, sizeof to->setting, "%s", setting ? setting : "");
     return to;
 }

@@ -85,6 +85,8 @@ void weir_diagnosis_sort(struct weir_diagnosis *diagnosis, int most,
 /* Appends advice, with a ratio if it is worth printing. Returns NULL if there is no room, if it is there already, or
  * for WEIR_ADVICE_NONE. */
 struct weir_advice *weir_diagnosis_advise(struct weir_diagnosis *diagnosis, enum weir_advice_kind kind, double ratio);
+/* Returns whether a predicted ratio is worth printing. */
+bool weir_ratio_is_worth(double ratio);
 /* Sets a setting that is a number, such as num_workers. advice can be NULL. */
 void weir_advice_set(struct weir_advice *advice, const char *name, double now, double value);
 

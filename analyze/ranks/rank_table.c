@@ -224,7 +224,7 @@ static void say_verdict(FILE *out, const struct weir_rank_verdict *verdict)
         break;
     case WEIR_RANKS_EVEN:
         fprintf(out, "no rank is slow: the longest step is %.2f times the median", verdict->step_skew);
-        if (verdict->data_wait >= WEIR_VERDICT_WAIT_LEAST)
+        if (verdict->bound != WEIR_BOUND_NO)
             fprintf(out, "; all ranks wait for data %.0f %% of the time", 100 * verdict->data_wait);
         putc('\n', out);
         if (verdict->blind)

@@ -291,6 +291,7 @@ void weir_rank_verdict_make(struct weir_rank_verdict *verdict, const struct weir
         verdict->step_s = median(&all, STEP, NULL);
         verdict->step_skew = largest(&all, STEP)->record->step_s / verdict->step_s;
         verdict->data_wait = median(&all, DATA_WAIT, NULL);
+        verdict->bound = weir_data_bound(verdict->data_wait);
         verdict->data_s = verdict->others_data_s = median(&all, DATA, NULL);
     }
     if (all.values && verdict->reported >= 2) {

@@ -57,6 +57,7 @@ struct weir_rank_verdict {
     double data_s, others_data_s; /* data wait per step of the slow rank, and the others' median; EVEN: median twice */
     double own_s, others_own_s;   /* own time in the step likewise; -1 = unknown */
     double data_wait;             /* median data wait as a fraction of the step */
+    enum weir_data_bound bound;   /* by data_wait */
 };
 
 /* Borrows ranks. history may be NULL; the caller adds the result to it. */

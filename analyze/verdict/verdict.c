@@ -49,6 +49,9 @@ static void fill_shares(struct weir_step_shares *shares, const struct weir_loade
         shares->release /= sum;
     }
     shares->unattributed = fmax(1 - sum, 0);
+    double most =
+        fmax(fmax(shares->wait, shares->forward), fmax(shares->optimiser, fmax(shares->release, shares->unattributed)));
+    shares->backward_limits = shares->backward_over_forward > WEIR_VERDICT_BACKWARD && shares->backward > most;
 }
 
 /* ---- reports without a verdict ---- */

@@ -29,6 +29,7 @@ struct weir_step_shares {
     double release; /* of the batch, by a loop of weir run; 0 with a GPU, which computes meanwhile */
     double unattributed;
     double backward_over_forward; /* usually 1 to 2; 0 = no backward pass was timed */
+    bool backward_limits;         /* it is the largest part, and takes longer than usual */
 };
 
 /* Measurements from other runs, which a run's own report cannot contain. */

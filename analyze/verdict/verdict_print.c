@@ -3,8 +3,6 @@
 #include "base/field_rows.h"
 #include "base/numbers.h"
 
-#include <math.h>
-
 /* ---- text ---- */
 
 static void print_bound(FILE *out, const struct weir_verdict *verdict)
@@ -46,14 +44,9 @@ static void print_shares(FILE *out, const struct weir_step_shares *shares)
         if (parts[i].share >= PRINTED)
             fprintf(out, " | %s %.1f %%", parts[i].name, 100 * parts[i].share);
     fprintf(out, " | unattributed %.1f %%\n", 100 * shares->unattributed);
-    double ratio = shares->backward_over_forward;
-    if (ratio <= 0)
-        return;
-    double most =
-        fmax(fmax(shares->wait, shares->forward), fmax(shares->optimiser, fmax(shares->release, shares->unattributed)));
-    fprintf(out, "  backward over forward: %.2f (1 to 2 is usual)%s\n", ratio,
-            ratio > WEIR_VERDICT_BACKWARD && shares->backward > most ? ": the backward pass is the step's bottleneck"
-                                                                     : "");
+    if (shares->backward_over_forward > 0)
+        fprintf(out, "  backward over forward: %.2f (1 to 2 is usual)%s\n", shares->backward_over_forward,
+                shares->backward_limits ? ": the backward pass is the step's bottleneck" : "");
 }
 
 static void print_more(FILE *out, const void *user)

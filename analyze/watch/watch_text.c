@@ -49,7 +49,7 @@ static void print_trial(FILE *out, const struct weir_watch_settings *s)
         " x (measured after training, on files that it has read). A sample is one step, %s: without the dataset's own "
         "transforms, collate function and pinning\n",
         s->weir_sample);
-    if (ratio >= WEIR_VERDICT_WORTH)
+    if (weir_ratio_is_worth(ratio))
         fputs("  use weir.Loader         instead of the dataset and its DataLoader: docs/python.md\n", out);
 }
 

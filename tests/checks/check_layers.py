@@ -16,6 +16,8 @@
 5. File names are unique in the tree. Only cli/ prints to stdout or exits (and the child processes in CHILD). A header's
    guard is derived from its path (public headers: from its name). Functions have at most 60 lines, files at most 600
    (tests: 1000). Every source file is in a CMake list. A folder has at most 25 .c files (except bench and tests).
+   Thresholds of causes (analyze/causes/thresholds.h) are for rules: no output of analyze/ uses one (OUTPUT), and causes/
+   itself includes only base/ and weir/base.h, so that a cause knows no source.
 6. Names in comments exist: weir_* and WEIR_* in code, a string or a CMake file; other words with an underscore, and
    name(), there, in a script or as the name of a file. FOREIGN lists other projects' names. Paths in comments, of
    Python and shell too, exist from the root or end the path of a file; a path with a name in capitals is a pattern.
@@ -78,6 +80,8 @@ FOREIGN_PATHS = re.compile(r"(build|torch|tensorflow|linux)/|([^/]*/)*[A-Z]{3,}(
                            r"|(envs/utils/pkl2hdf5|scripts/csv_to_npz|utils/math|managers/motion_data_manager|humanoid_amp/motions/motion_loader"
                            r"|policy/ACT/process_data)\.py$")
 GENERATED = {"base/version.h", "base/extras.h"}
+CAUSES = "analyze/causes"
+OUTPUT = re.compile(r"analyze/(page/|live/|.*_(print|write|text|table|json)\.c$)")
 
 SYSTEM = set("""assert ctype complex errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
 stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype alloca cpuid
@@ -126,6 +130,11 @@ class Tree:
             for folder, _, names in sorted(os.walk(os.path.join(root, top))):
                 folder = os.path.relpath(folder, root)
                 self.files += [(folder, name) for name in sorted(names) if name.endswith((".c", ".h", ".cu", ".cuh", ".h.in"))]
+        self.thresholds = set()
+        thresholds = os.path.join(root, CAUSES, "thresholds.h")
+        if os.path.isfile(thresholds):
+            with open(thresholds, encoding="utf-8") as f:
+                self.thresholds = set(re.findall(r"#define (WEIR_\w+) +[0-9]", f.read()))
         self.paths = set()
         for folder, folders, names in os.walk(root):
             folders[:] = [name for name in folders if name not in ("build", ".git")]
@@ -146,6 +155,9 @@ class Tree:
         top, room = folder.split("/")[0], PUBLIC.get(target) or LOW.get(target) or os.path.dirname(target)
         other = room.split("/")[0]
         if FREE.match(folder) or room == folder:
+            return
+        if folder == CAUSES and target != "weir/base.h" and other != "base":
+            self.fault(path, line, f"includes {target}: a cause knows no source, so {CAUSES}/ includes base/ only")
             return
         private = re.search(r"_(ops|priv)\.h$", target)
         if top == "cuda":
@@ -192,6 +204,9 @@ class Tree:
                     continue
                 if found and (found[1] == "stdout" or re.search(rf"\b{found[1]}\s*\(", line)):
                     self.fault(path, number, f"{found[1]}: only cli/ prints results or exits")
+        for number, line in enumerate(code, 1):
+            for name in set(re.findall(r"\bWEIR_\w+", line)) & self.thresholds if OUTPUT.match(path) else ():
+                self.fault(path, number, f"{name}: an output knows no rule; the rule decides")
         most = TEST_LINES if "tests" in folder.split("/") else FILE_LINES
         if len(code) > most:
             self.fault(path, 0, f"{len(code)} lines; {most} are the most: make it two")
@@ -431,6 +446,10 @@ BAD = [
     ({"io/low.c": "\n", "CMakeLists.txt": GOOD["CMakeLists.txt"] + "io/low.c\n"}, "io/low.c: has the name of base/low.c"),
     ({"io/mid.c": "void f(void)\n{\n    exit(1);\n}\n"}, "io/mid.c:3: exit"),
     ({"datasets/layouts/act.c": "void f(void)\n{\n    fputs(text, stdout);\n}\n"}, "datasets/layouts/act.c:3: stdout"),
+    ({"analyze/rank_table.c": "int few = WEIR_FEW;\n", "CMakeLists.txt": GOOD["CMakeLists.txt"] + "analyze/rank_table.c\n",
+      **header("analyze/causes/thresholds.h", "#define WEIR_FEW 3\n")}, "analyze/rank_table.c:1: WEIR_FEW: an output knows no rule"),
+    ({"analyze/causes/cores.c": '#include "prof/record/pen.h"\n', **header("prof/record/pen.h"),
+      "CMakeLists.txt": GOOD["CMakeLists.txt"] + "analyze/causes/cores.c\n"}, "includes prof/record/pen.h: a cause knows no source"),
     ({"io/mid.h": "#pragma once\n"}, "io/mid.h: has no guard WEIR_IO_MID_H"),
     ({"io/mid.c": "int a;\n" * 601}, "601 lines"),
     ({"io/mid.c": "void f(void)\n{\n" + "    g();\n" * 61 + "}\n"}, "a function of 61 lines"),
