@@ -40,6 +40,7 @@
  * time, of the loop's time, or of the workers' busy time ---- */
 
 #define WEIR_JOB_BUSY_WORKERS 0.75 /* of the workers' time, at work; from here on they are always at work */
+#define WEIR_JOB_IDLE         0.50 /* of the workers' time; workers that are idle for longer have filled their queue */
 #define WEIR_JOB_ASLEEP       0.25 /* of the workers' time at work, without waits for a core: storage, or a lock */
 #define WEIR_JOB_LOOP_HELD    0.15 /* the loop: in locks, or waiting for batches that are ready */
 #define WEIR_JOB_START_UP     0.05 /* creating workers and their first batches */
@@ -60,7 +61,6 @@
 
 /* ---- the same from figures that only weir top has: fractions of a thread's time unless stated otherwise ---- */
 
-#define WEIR_OUTSIDE_IDLE      0.50  /* workers that are idle for longer have filled their queue */
 #define WEIR_OUTSIDE_THREADS   1.50  /* running and ready threads per worker, or per core */
 #define WEIR_OUTSIDE_GPU_IDLE  0.50  /* an idle GPU */
 #define WEIR_OUTSIDE_GPU_USED  0.01  /* one that the job uses at all */

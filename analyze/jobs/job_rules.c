@@ -96,7 +96,7 @@ void weir_job_find_gil(const struct weir_job_case *c, enum weir_cause cause)
     if (c->workers <= 0 || (due < WEIR_JOB_LOOP_HELD && !held))
         return;
     if (f->outside.known)
-        weir_job_likely(c, cause, lock, 0,
+        weir_job_likely(c, cause, lock, weir_job_gain_saved(c, lock * c->train_s),
                         "another thread of the main process is on a core %.0f %% of the time, and the "
                         "training loop waits for a lock %.0f %%",
                         weir_percent(f->outside.other_thread), weir_percent(lock));
@@ -134,11 +134,13 @@ void weir_job_find_young(const struct weir_job_case *c, enum weir_cause cause)
 
 /* ---- who takes the cores ---- */
 
-/* Returns whether it is the loop that waits for cores, not the workers: longer than for data, or it loads itself. */
+/* Returns whether it is the loop that waits for cores, not the workers: longer than for data and locks, or it loads
+ * itself. */
 static bool loop_wants_cores(const struct weir_job_case *c)
 {
     double wait = c->verdict->found.wait;
-    return c->bound == WEIR_BOUND_NO || c->workers <= 0 || (wait >= 0 && c->loop_core_wait > wait);
+    bool known = wait >= 0 || c->bound == WEIR_BOUND_NO;
+    return c->workers <= 0 || (known && c->loop_core_wait > fmax(wait, weir_job_loop_use(c, WEIR_TASK_LOCK)));
 }
 
 static struct weir_core_figures core_figures(const struct weir_job_case *c)
@@ -209,7 +211,7 @@ void weir_job_find_threads(const struct weir_job_case *c, enum weir_cause cause)
     struct weir_core_figures figures = core_figures(c);
     const struct weir_dataloader_outside *seen = &c->figures->outside;
     double active = other_threads(c);
-    if (!too_many_threads(c, &figures, active) || !(waits_for_cores(&figures) || active >= 0.5))
+    if (loop_wants_cores(c) || !too_many_threads(c, &figures, active) || !(waits_for_cores(&figures) || active >= 0.5))
         return;
     struct weir_diagnosis_cause *finding = weir_job_found(
         c, cause, weir_job_use(c, WEIR_TASK_CORE_WAIT), gain_cores(c),

@@ -157,7 +157,7 @@ void weir_job_find_blocked(const struct weir_job_case *c, enum weir_cause cause)
     double core_wait = weir_job_use(c, WEIR_TASK_CORE_WAIT);
     double least = WEIR_JOB_ASLEEP * fmax(1 - core_wait, 0.1); /* of the time with cores of its own */
     double asleep = fmax(1 - weir_job_use(c, WEIR_TASK_ON_CORE) - core_wait, 0.01);
-    if (share < least || (lock && c->workers <= 1))
+    if (share < least || (lock && c->workers <= 1) || 1 - c->busy >= WEIR_JOB_IDLE)
         return;
     struct weir_diagnosis_cause *finding = weir_job_found(
         c, cause, share, lock ? weir_job_gain_lock(c) : weir_job_gain_times(c, 1, 1 - fmin(share / asleep, 1)),

@@ -235,7 +235,7 @@ static enum weir_data_bound infer_bound(const struct weir_job_case *c)
         return WEIR_BOUND_NO;
     if (c->busy >= WEIR_JOB_BUSY_WORKERS)
         return WEIR_BOUND_STRONGLY;
-    return 1 - c->busy >= WEIR_OUTSIDE_IDLE && !one_is_slow && f->outside.gpu_busy >= WEIR_OUTSIDE_GPU_IDLE
+    return 1 - c->busy >= WEIR_JOB_IDLE && !one_is_slow && f->outside.gpu_busy >= WEIR_OUTSIDE_GPU_IDLE
                ? WEIR_BOUND_NO
                : WEIR_BOUND_UNKNOWN;
 }
