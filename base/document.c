@@ -165,7 +165,8 @@ FILE *weir_document_text(struct weir_document *document, const char *key, int ha
     flush(document);
     document->has_text_ = true;
     document->key_ = key;
-    return weir_wrap_open(&document->text, document->out, hang, NULL);
+    /* Without memory, text is printed as it is, and JSON must remain valid. */
+    return weir_wrap_open(&document->text, document->json ? stderr : document->out, hang, NULL);
 }
 
 FILE *weir_document_stream(struct weir_document *document)
@@ -222,10 +223,10 @@ void weir_document_path(struct weir_document *document, const char *key, const c
 {
     char shown[4096];
     FILE *out = weir_document_stream(document);
-    snprintf(shown, sizeof shown, "%s", path);
+    snprintf(shown, sizeof shown, "%s", path ? path : "");
     weir_text_printable(shown);
     weir_document_fact(document, key, path);
-    if (out)
+    if (out && path)
         fprintf(out, "%s%s\n", label, shown);
 }
 

@@ -432,19 +432,6 @@ enum weir_parse weir_options_parse(const struct weir_command *command, void *val
 
 /* ---- JSON ---- */
 
-void weir_cli_json_open(struct weir_json *json, FILE *out)
-{
-    weir_json_open(json, out, true);
-    weir_json_object(json, NULL);
-    weir_json_int(json, "schema", WEIR_JSON_SCHEMA);
-}
-
-void weir_cli_json_close(struct weir_json *json)
-{
-    weir_json_end(json, '}');
-    weir_json_close(json);
-}
-
 void weir_options_object(struct weir_json *json, const char *key, const char *data, const struct weir_command *command,
                          const void *values)
 {

@@ -115,10 +115,6 @@ static inline int weir_parse_status(enum weir_parse parse)
 /* Prints "weir COMMAND: ..." and a hint to stderr. Returns -EINVAL. */
 int weir_usage_error(const struct weir_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Begins a command's JSON output: opens the object and writes "schema". close ends it. */
-void weir_cli_json_open(struct weir_json *json, FILE *out);
-void weir_cli_json_close(struct weir_json *json);
-
 /* Write all options as members of the open JSON object (weir_option_json), and as an object, which begins with the
  * member "data" unless data is NULL. */
 void weir_options_json(const struct weir_command *command, const void *values, struct weir_json *json);

@@ -23,10 +23,12 @@ static int run_with(const struct weir_command *command, struct motion_options *o
     weir_motion_print_head(stderr, options, clips);
     int rc = weir_motion_run(options, clips, &figures, err);
     bool recorded = rc >= 0 && figures.trace;
-    if (recorded && options->json)
-        weir_motion_print_json(stdout, command, options, &figures);
-    else if (recorded)
-        weir_motion_print(stdout, options, &figures);
+    struct weir_document document;
+    weir_document_open(&document, options->json ? &weir_json_writer : &weir_terminal_writer, stdout);
+    if (recorded) {
+        weir_motion_describe(&document, command, options, &figures);
+        weir_document_close(&document);
+    }
     if (rc > 0)
         fputs(recorded ? "weir motion: interrupted; the figures cover the steps so far\n"
                        : "weir motion: interrupted; no figures\n",

@@ -71,10 +71,8 @@ void weir_motion_figures_clear(struct motion_figures *figures);
 
 /* Prints the configuration, before the run. */
 void weir_motion_print_head(FILE *out, const struct motion_options *options, const struct weir_motion_clips *clips);
-/* Prints a report in the trainer's format, followed by the figures. */
-void weir_motion_print(FILE *out, const struct motion_options *options, const struct motion_figures *figures);
-/* Prints the command's options and the figures as one line of JSON. */
-void weir_motion_print_json(FILE *out, const struct weir_command *command, const struct motion_options *options,
-                            const struct motion_figures *figures);
+/* Describes a report in the trainer's format, followed by the figures. */
+void weir_motion_describe(struct weir_document *document, const struct weir_command *command,
+                          const struct motion_options *options, const struct motion_figures *figures);
 
 #endif

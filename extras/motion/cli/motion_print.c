@@ -64,17 +64,25 @@ static double queries_per_s(const struct motion_options *o, const struct motion_
     return figures->median_ms > 0 ? queries / figures->median_ms * 1e3 : 0;
 }
 
-void weir_motion_print(FILE *out, const struct motion_options *o, const struct motion_figures *f)
+static void add_clocks(struct weir_document *document, const struct weir_trace *trace)
 {
-    print_operations(out, f);
-    weir_kernel_clocks_print_trace(out, f->trace);
-    struct weir_wrap wrap;
-    FILE *text = weir_wrap_open(&wrap, out, 2, NULL);
+    FILE *out = weir_document_stream(document);
+    struct weir_kernel_clocks clocks;
+    if (out)
+        weir_kernel_clocks_print_trace(out, trace);
+    else if (weir_kernel_clocks_make(&clocks, trace) == 0)
+        weir_kernel_clocks_json(document->json, &clocks);
+    if (!out)
+        weir_kernel_clocks_clear(&clocks);
+}
+
+static void add_steps(struct weir_document *document, const struct motion_options *o, const struct motion_figures *f)
+{
+    FILE *text = weir_document_text(document, NULL, 2);
     fprintf(text, "\n%s, %s: %d operator%s in a fetch of %.0f queries\n", variants[o->variant], f->engine, f->operators,
             f->operators == 1 ? "" : "s", (double)o->num_envs * o->num_steps_to_use);
-    weir_wrap_close(&wrap);
-    text = weir_wrap_open(&wrap, out, 2, NULL);
-    wrap.highlight = true;
+    text = weir_document_text(document, NULL, 2);
+    document->text.highlight = true;
     if (f->timed < 1)
         fprintf(text, "no step ran without the profiler%s\n",
                 o->num_steps > o->warmup + o->active ? "" : ": --num_steps equals --warmup plus --active");
@@ -83,42 +91,31 @@ void weir_motion_print(FILE *out, const struct motion_options *o, const struct m
                 "%d steps without the profiler: median %.3f ms per step (min %.3f, p99 %.3f, max %.3f), %.0f "
                 "queries/s\n",
                 f->timed, f->median_ms, f->min_ms, f->p99_ms, f->max_ms, queries_per_s(o, f));
-    weir_wrap_close(&wrap);
-    if (*f->trace_path)
-        fprintf(out, "trace: %s\n", f->trace_path);
-    else if (!o->trace_path)
-        fprintf(out, "not written: the trace (--trace_path ./profiler_logs)\n");
 }
 
-static void print_json_clocks(struct weir_json *json, const struct weir_trace *trace)
+void weir_motion_describe(struct weir_document *document, const struct weir_command *command,
+                          const struct motion_options *o, const struct motion_figures *f)
 {
-    struct weir_kernel_clocks clocks;
-    if (weir_kernel_clocks_make(&clocks, trace) == 0)
-        weir_kernel_clocks_json(json, &clocks);
-    weir_kernel_clocks_clear(&clocks);
-}
-
-void weir_motion_print_json(FILE *out, const struct weir_command *command, const struct motion_options *o,
-                            const struct motion_figures *f)
-{
-    struct weir_json json;
-    weir_cli_json_open(&json, out);
-    weir_json_text(&json, "type", "motion");
-    weir_json_object(&json, "options");
-    weir_options_json(command, o, &json);
-    weir_json_end(&json, '}');
-    weir_json_int(&json, "gpu", o->gpu);
-    weir_json_text(&json, "engine", f->engine);
-    weir_json_int(&json, "operators", f->operators);
-    weir_json_int(&json, "timed_steps", f->timed);
+    FILE *out = weir_document_stream(document);
+    weir_document_fact(document, "type", "motion");
+    weir_options_document(document, "options", NULL, command, o);
+    weir_document_fact(document, "gpu", o->gpu);
+    weir_document_fact(document, "engine", f->engine);
+    weir_document_fact(document, "operators", f->operators);
+    weir_document_fact(document, "timed_steps", f->timed);
     if (f->timed > 0) {
-        weir_json_double(&json, "min_ms", f->min_ms);
-        weir_json_double(&json, "median_ms", f->median_ms);
-        weir_json_double(&json, "p99_ms", f->p99_ms);
-        weir_json_double(&json, "max_ms", f->max_ms);
-        weir_json_double(&json, "queries_per_s", queries_per_s(o, f));
+        weir_document_fact(document, "min_ms", f->min_ms);
+        weir_document_fact(document, "median_ms", f->median_ms);
+        weir_document_fact(document, "p99_ms", f->p99_ms);
+        weir_document_fact(document, "max_ms", f->max_ms);
+        weir_document_fact(document, "queries_per_s", queries_per_s(o, f));
     }
-    print_json_clocks(&json, f->trace);
-    weir_json_text(&json, "trace", *f->trace_path ? f->trace_path : NULL);
-    weir_cli_json_close(&json);
+    if (out)
+        print_operations(out, f);
+    add_clocks(document, f->trace);
+    add_steps(document, o, f);
+    if (*f->trace_path || document->json)
+        weir_document_path(document, "trace", "trace: ", *f->trace_path ? f->trace_path : NULL);
+    else if (!o->trace_path)
+        fputs("not written: the trace (--trace_path ./profiler_logs)\n", weir_document_text(document, NULL, 0));
 }

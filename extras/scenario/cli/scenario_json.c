@@ -38,47 +38,50 @@ int weir_scenario_check_outputs(const struct scenario_options *options, struct w
     return rc;
 }
 
-static void write_members(struct weir_json *json, const struct scenario_run *run, const struct scenario_result *result)
+static void add_members(struct weir_document *document, const struct scenario_run *run,
+                        const struct scenario_result *result)
 {
     char device[32] = "cpu";
     if (run->device)
         snprintf(device, sizeof device, "cuda:%d", weir_device_number(run->device));
-    weir_json_text(json, "scenario", weir_scenario_texts[run->kind].name);
-    weir_json_text(json, "device", device);
-    weir_json_int(json, "batch_size", run->options->batch_size);
-    weir_json_int(json, "num_workers", run->workers);
-    weir_json_bool(json, "pin_memory", run->options->pin_memory);
-    weir_json_bool(json, "amp", run->options->amp);
-    weir_json_double(json, "avg_iteration_time_s", result->iteration_s);
-    weir_json_double(json, "avg_step_time_s", result->step_s);
-    weir_json_double(json, "avg_dataloader_wait_s", result->wait_s);
-    weir_json_text(json, "trace_dir", run->options->trace_dir);
+    weir_document_fact(document, "scenario", weir_scenario_texts[run->kind].name);
+    weir_document_fact(document, "device", device);
+    weir_document_fact(document, "batch_size", run->options->batch_size);
+    weir_document_fact(document, "num_workers", run->workers);
+    weir_document_fact(document, "pin_memory", run->options->pin_memory);
+    weir_document_fact(document, "amp", run->options->amp);
+    weir_document_fact(document, "avg_iteration_time_s", result->iteration_s);
+    weir_document_fact(document, "avg_step_time_s", result->step_s);
+    weir_document_fact(document, "avg_dataloader_wait_s", result->wait_s);
+    weir_document_fact(document, "trace_dir", run->options->trace_dir);
 }
 
-static void write_document(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+static void write_file(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
 {
+    struct weir_document document;
     struct weir_json json;
     weir_json_open(&json, out, true);
     weir_json_object(&json, NULL);
-    write_members(&json, run, result);
+    weir_document_over(&document, NULL, &json);
+    add_members(&document, run, result);
     weir_json_end(&json, '}');
     weir_json_close(&json);
 }
 
 void weir_scenario_json_print(FILE *out, const struct scenario_run *runs, const struct scenario_result *results, int n)
 {
-    struct weir_json json;
-    weir_cli_json_open(&json, out);
-    weir_json_array(&json, "runs");
+    struct weir_document document;
+    weir_document_open(&document, &weir_json_writer, out);
+    weir_document_begin(&document, "runs", '[');
     for (int i = 0; i < n; i++) {
-        weir_json_object(&json, NULL);
-        write_members(&json, &runs[i], &results[i]);
-        weir_json_bool(&json, "fix", runs[i].fix);
-        weir_json_text(&json, "trace", *results[i].trace_path ? results[i].trace_path : NULL);
-        weir_json_end(&json, '}');
+        weir_document_begin(&document, NULL, '{');
+        add_members(&document, &runs[i], &results[i]);
+        weir_document_fact(&document, "fix", runs[i].fix);
+        weir_document_fact(&document, "trace", *results[i].trace_path ? results[i].trace_path : NULL);
+        weir_document_end(&document, '}');
     }
-    weir_json_end(&json, ']');
-    weir_cli_json_close(&json);
+    weir_document_end(&document, ']');
+    weir_document_close(&document);
 }
 
 int weir_scenario_json_write(const char *path, const struct scenario_run *run, const struct scenario_result *result,
@@ -89,7 +92,7 @@ int weir_scenario_json_write(const char *path, const struct scenario_run *run, c
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
     if (out)
-        write_document(out, run, result);
+        write_file(out, run, result);
     int rc = out && fclose(out) == 0 ? weir_gz_open(&file, path, WEIR_GZ_PLAIN, err)
                                      : weir_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0) {

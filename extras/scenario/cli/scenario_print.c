@@ -1,4 +1,4 @@
-#include "base/table.h"
+#include "base/field_rows.h"
 #include "base/terminal.h"
 #include "extras/scenario/cli/scenario_cli.h"
 #include "pipeline/gpu/gpu.h"
@@ -194,68 +194,63 @@ void weir_scenario_print_line(FILE *out, const struct scenario_run *run, const s
     fflush(out);
 }
 
-static void add_idle(struct weir_table *table, const struct scenario_run *run, const struct scenario_result *result)
-{
-    const struct weir_idle_device *idle = weir_scenario_idle(result, run->device);
-    enum weir_idle_cause largest = idle ? weir_gpu_idle_largest(idle) : WEIR_IDLE_NONE;
-    weir_table_cell(table, "%s", weir_idle_cause_name(largest));
-    if (largest == WEIR_IDLE_NONE)
-        weir_table_cell(table, "-");
-    else
-        weir_table_cell(table, "%.1f%%", share(idle, idle->cause_ns[largest]));
-    if (idle && result->idle.n_steps > 0)
-        weir_table_cell(table, "%.1f", (double)idle->step_kernels / (double)result->idle.n_steps);
-    else
-        weir_table_cell(table, "-");
-}
+/* A row of the table of several runs. Times are in ms. */
+struct row {
+    char name[32];
+    double iteration, step, wait, share, per_step; /* share in percent; -1 = unknown */
+    const char *shows, *remedy;
+};
 
-static void add_row(struct weir_table *table, const struct scenario_run *run, const struct scenario_result *result)
+#define S             struct row
+#define MS(text, ...) COLUMN(text, .suffix = "ms", .decimals = 3, __VA_ARGS__)
+static const struct weir_field row_columns[] = {
+    PLAIN(NULL, name, COLUMN("scenario", .left = true)),
+    PLAIN(NULL, iteration, MS("iteration")),
+    PLAIN(NULL, step, MS("step", .priority = 1)),
+    PLAIN(NULL, wait, MS("data wait")),
+    PLAIN(NULL, shows, COLUMN("first cause, idle", .left = true)),
+    PLAIN(NULL, share, COLUMN("share", .suffix = "%", .decimals = 1)),
+    PLAIN(NULL, per_step, COLUMN("kernels/step", .decimals = 1, .priority = 3)),
+    PLAIN(NULL, remedy, COLUMN("remedy", .priority = 2, .left = true)),
+};
+static WEIR_FIELDS(row_fields, row_columns);
+#undef S
+
+static struct row row_of(const struct scenario_run *run, const struct scenario_result *result)
 {
     const struct scenario_text *text = &weir_scenario_texts[run->kind];
-    char name[32];
-    full_name(run, name);
-    weir_table_cell(table, "%s", name);
-    weir_table_cell(table, "%.3fms", 1e3 * result->iteration_s);
-    weir_table_cell(table, "%.3fms", 1e3 * result->step_s);
-    weir_table_cell(table, "%.3fms", 1e3 * result->wait_s);
-    if (run->device) {
-        add_idle(table, run, result);
-    } else {
-        weir_table_cell(table, "%s", run->kind == WEIR_SCENARIO_DATALOADER ? "08_wait_for_data" : text->cpu_range);
-        weir_table_cell(table, "%.1f%%", shown_share(result));
-        weir_table_cell(table, "%.1f", shown_calls(result));
-    }
-    weir_table_cell(table, "%s", text->fix);
+    struct row row = {.iteration = 1e3 * result->iteration_s,
+                      .step = 1e3 * result->step_s,
+                      .wait = 1e3 * result->wait_s,
+                      .share = shown_share(result),
+                      .per_step = shown_calls(result),
+                      .shows = run->kind == WEIR_SCENARIO_DATALOADER ? "08_wait_for_data" : text->cpu_range,
+                      .remedy = text->fix};
+    full_name(run, row.name);
+    if (!run->device)
+        return row;
+    const struct weir_idle_device *idle = weir_scenario_idle(result, run->device);
+    enum weir_idle_cause largest = idle ? weir_gpu_idle_largest(idle) : WEIR_IDLE_NONE;
+    row.shows = weir_idle_cause_name(largest);
+    row.share = largest == WEIR_IDLE_NONE ? -1 : share(idle, idle->cause_ns[largest]);
+    row.per_step = idle && result->idle.n_steps > 0 ? (double)idle->step_kernels / (double)result->idle.n_steps : -1;
+    return row;
 }
 
 void weir_scenario_print_table(FILE *out, const struct scenario_run *runs, const struct scenario_result *results, int n)
 {
-    enum { COLUMNS = 8 };
-    static const struct weir_column gpu[COLUMNS] = {
-        {"scenario", .left = true},
-        {.heading = "iteration"},
-        {"step", .priority = 1},
-        {.heading = "data wait"},
-        {"first cause, idle", .left = true},
-        {.heading = "share"},
-        {"kernels/step", .priority = 3},
-        {"remedy", .priority = 2, .left = true},
-    };
-    static const struct weir_column cpu[COLUMNS] = {
-        {"scenario, on the CPU", .left = true},
-        {.heading = "iteration"},
-        {"step", .priority = 1},
-        {.heading = "data wait"},
-        {"shown by", .left = true},
-        {.heading = "share"},
-        {"calls/step", .priority = 3},
-        {"remedy", .priority = 2, .left = true},
-    };
     struct weir_table table;
     struct weir_wrap wrap;
-    weir_table_open(&table, runs[0].device ? gpu : cpu, COLUMNS);
-    for (int i = 0; i < n; i++)
-        add_row(&table, &runs[i], &results[i]);
+    weir_table_open_fields(&table, &row_fields);
+    if (!runs[0].device) {
+        table.own[0].heading = "scenario, on the CPU";
+        table.own[4].heading = "shown by";
+        table.own[6].heading = "calls/step";
+    }
+    for (int i = 0; i < n; i++) {
+        struct row row = row_of(&runs[i], &results[i]);
+        weir_table_row(&table, &row_fields, &row);
+    }
     fputc('\n', out);
     weir_table_print(out, &table);
     fputc('\n', out);
