@@ -77,6 +77,7 @@ struct weir_thread {
     uint64_t cpu_at_ns, delay_at_ns; /* the kernel's figures when they were last added to totals */
     uint32_t too_deep_open;  /* dropped zones that are still open; the last entry of `open` stands for all of them */
     struct weir_cell *block; /* WEIR_STAGE_MAX shared cells; NULL = cells are allocated one by one */
+    int n_stages;            /* largest number of a stage with a cell plus 1 */
     struct weir_cell *_Atomic cells[WEIR_STAGE_MAX];
     struct weir_open_zone open[1 + WEIR_DEPTH_MAX + 1];
 };

@@ -31,6 +31,7 @@ static RARELY struct weir_cell *cell_new(struct weir_thread *t, int stage)
     if (get(&cell->count) == 0) /* else an earlier thread used it */
         put(&cell->min, UINT64_MAX);
     cell->stage = stage;
+    t->n_stages = stage < t->n_stages ? t->n_stages : stage + 1;
     const struct weir_stage_info *info = weir_stage_info(stage);
     cell->work = info && info->kind == WEIR_KIND_WORK;
     cell->loop = info && info->kind == WEIR_KIND_LOOP;
@@ -95,8 +96,8 @@ static bool is_sampled(const struct weir_thread *t, struct weir_cell *cell)
 {
     if (t->by_batch) {
         uint64_t count = get(&cell->count);
-        cell->until_sample = t->sample_all;
-        return t->sample_all && (count == 0 || weir_clock_to_ns(get(&cell->total) / count) >= BATCH_TINY_NS);
+        cell->until_sample = 1;
+        return count == 0 || weir_clock_to_ns(get(&cell->total) / count) >= BATCH_TINY_NS;
     }
     uint64_t least_ns = get(&cell->count) ? weir_clock_to_ns(get(&cell->min)) : 0;
     if (!cell->work || least_ns < TINY_NS) {
@@ -129,10 +130,10 @@ void weir_thread_sample(struct weir_thread *t, bool all)
 {
     t->by_batch = true;
     t->sample_all = all;
-    for (int s = 0; s < WEIR_STAGE_MAX && all; s++) { /* without it, the next call of each stage stops sampling */
+    for (int s = 0; s < t->n_stages; s++) {
         struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_relaxed);
         if (cell)
-            cell->until_sample = 1;
+            cell->until_sample = all;
     }
 }
 

@@ -11,13 +11,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static __thread struct weir_watch_thread *self;
+__thread struct weir_watch_thread *weir_watch_mine __attribute__((tls_model("initial-exec")));
 static pthread_key_t ends; /* calls thread_end when a thread ends */
-
-struct weir_watch_thread *weir_watch_self(void)
-{
-    return self;
-}
 
 static void thread_end(void *unused)
 {
@@ -28,13 +23,13 @@ static void thread_end(void *unused)
 /* The slots of the thread that forked belong to the parent. The segment stays mapped for it. */
 static void in_child(void)
 {
-    if (!self)
+    if (!weir_watch_mine)
         return;
-    weir_own_file_close(&self->schedstat);
-    atomic_fetch_sub(&self->watch->users, 1);
-    free(self->thread);
-    free(self);
-    self = NULL;
+    weir_own_file_close(&weir_watch_mine->schedstat);
+    atomic_fetch_sub(&weir_watch_mine->watch->users, 1);
+    free(weir_watch_mine->thread);
+    free(weir_watch_mine);
+    weir_watch_mine = NULL;
     pthread_setspecific(ends, NULL);
 }
 
@@ -195,25 +190,25 @@ int weir_watch_thread(struct weir_watch *watch, int loader, int role, int worker
     if (!watch || loader < 0 || loader >= WEIR_WATCH_LOADERS || role < 0 || role >= WEIR_WATCH_ROLES)
         return -1;
     pthread_once(&once, begin);
-    if (self && self->watch == watch && atomic_load(&self->slot->role) == role &&
-        atomic_load(&self->slot->worker) == worker)
-        return weir_watch_turn_to(self, loader) ? 0 : -1;
+    if (weir_watch_mine && weir_watch_mine->watch == watch && atomic_load(&weir_watch_mine->slot->role) == role &&
+        atomic_load(&weir_watch_mine->slot->worker) == worker)
+        return weir_watch_turn_to(weir_watch_mine, loader) ? 0 : -1;
     weir_watch_thread_end();
     struct weir_shared_slot *slot = take_slot(watch->segment, loader, role, worker);
     if (!slot)
         return -1;
-    self = thread_new(watch, slot);
-    if (!self) {
+    weir_watch_mine = thread_new(watch, slot);
+    if (!weir_watch_mine) {
         atomic_store(&slot->totals.ended, 1);
         return -1;
     }
-    pthread_setspecific(ends, self);
+    pthread_setspecific(ends, weir_watch_mine);
     return 0;
 }
 
 void weir_watch_thread_end(void)
 {
-    struct weir_watch_thread *t = self;
+    struct weir_watch_thread *t = weir_watch_mine;
     if (!t)
         return;
     while (weir_zone_top(t->thread) > t->thread->open)
@@ -222,7 +217,7 @@ void weir_watch_thread_end(void)
     for (int i = 0; i < t->n_own; i++)
         atomic_store(&t->own[i]->totals.ended, 1);
     weir_own_file_close(&t->schedstat);
-    self = NULL;
+    weir_watch_mine = NULL;
     pthread_setspecific(ends, NULL);
     weir_watch_release(t->watch);
     free(t->thread);
@@ -233,7 +228,7 @@ void weir_watch_close(struct weir_watch *watch)
 {
     if (!watch)
         return;
-    if (self && self->watch == watch)
+    if (weir_watch_mine && weir_watch_mine->watch == watch)
         weir_watch_thread_end();
     weir_watch_release(watch);
 }

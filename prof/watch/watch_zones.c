@@ -58,7 +58,8 @@ void weir_watch_sample_next(struct weir_watch_thread *t)
     bool sampled = --t->until_sample == 0;
     if (sampled)
         t->until_sample = SAMPLE_EVERY;
-    weir_thread_sample(t->thread, sampled);
+    if (sampled != t->thread->sample_all)
+        weir_thread_sample(t->thread, sampled);
 }
 
 static int register_stage(struct weir_segment *segment, const char *name, unsigned kind)

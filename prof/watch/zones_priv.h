@@ -44,8 +44,12 @@ struct weir_watch_thread {
     struct weir_watch_loop loops[WEIR_WATCH_LOADERS];
 };
 
-/* Returns the calling thread's state, or NULL if it has no slot. */
-struct weir_watch_thread *weir_watch_self(void);
+/* The calling thread's state; NULL if it has no slot. */
+extern __thread struct weir_watch_thread *weir_watch_mine __attribute__((tls_model("initial-exec")));
+static inline struct weir_watch_thread *weir_watch_self(void)
+{
+    return weir_watch_mine;
+}
 
 /* Makes the calling thread work for a loader, with a new slot if it has none for it. The role is that of its current
  * slot. Returns false if it has no slot or there is none left. */
