@@ -5,20 +5,6 @@
 
 #include <math.h>
 
-/* From outside the evidence contains the loop's wait, with which the text does not begin. */
-void weir_job_say_wait(const struct weir_job_case *c, struct weir_diagnosis_cause *finding)
-{
-    const struct weir_dataloader_figures *f = c->figures;
-    if (!f->outside.known)
-        return;
-    if (f->outside.has_pin)
-        weir_diagnosis_say(finding, "; the pin thread hides the training loop's wait");
-    else
-        weir_diagnosis_say(finding, "; the training loop waits %s %.0f %% of the time",
-                           c->on_lock ? "on a lock" : "for batches",
-                           weir_percent(weir_job_loop_use(c, c->on_lock ? WEIR_TASK_LOCK : WEIR_TASK_IDLE)));
-}
-
 static void say_gpu(const struct weir_job_case *c, struct weir_diagnosis_cause *finding)
 {
     const struct weir_dataloader_outside *seen = &c->figures->outside;

@@ -235,13 +235,6 @@ void weir_job_find_busy(const struct weir_job_case *c, enum weir_cause cause)
 
 /* ---- what they are busy with ---- */
 
-double weir_job_own(const struct weir_job_case *c)
-{
-    return fmax(1 - weir_job_use(c, WEIR_TASK_CORE_WAIT) - weir_job_use(c, WEIR_TASK_LOCK) -
-                    weir_job_use(c, WEIR_TASK_STORAGE),
-                0);
-}
-
 /* Returns whether reads compute, as from the page cache, rather than wait, as for a network. */
 static bool reads_on_core(const struct weir_job_case *c)
 {

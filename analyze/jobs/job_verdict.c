@@ -1,36 +1,7 @@
-/* The table of rules, the case that they judge, and the order of what they find. */
+/* The table of rules, and the order of what they find. */
 #include "analyze/jobs/job_verdict_priv.h"
 
 #include <math.h>
-
-/* ---- the case ---- */
-
-double weir_job_use(const struct weir_job_case *c, enum weir_task_use use)
-{
-    return c->verdict->workers.shares.of[use];
-}
-
-double weir_job_loop_use(const struct weir_job_case *c, enum weir_task_use use)
-{
-    return c->figures->loop.shares.of[use];
-}
-
-void weir_job_sampled(const struct weir_job_case *c, struct weir_diagnosis_cause *finding, double figure,
-                      double threshold)
-{
-    if (figure < WEIR_SAMPLED_SURE * threshold)
-        finding->certainty = WEIR_CERTAINTY_LIKELY;
-    weir_job_outside(c, finding, true);
-}
-
-struct weir_diagnosis_cause *weir_job_outside(const struct weir_job_case *c, struct weir_diagnosis_cause *finding,
-                                              bool sure)
-{
-    bool waits = !c->on_lock && c->verdict->found.wait >= WEIR_SAMPLED_SURE * WEIR_VERDICT_WAIT_LEAST;
-    if (c->figures->outside.known && !(sure && waits))
-        finding->certainty = WEIR_CERTAINTY_LIKELY;
-    return finding;
-}
 
 /* ---- the table ---- */
 

@@ -88,17 +88,6 @@ static void find_unusable(struct weir_verdict_case *c)
 
 enum { CAUSES_SHOWN = 4 };
 
-struct weir_diagnosis_cause *weir_verdict_add(struct weir_verdict_case *c, enum weir_cause cause, double share,
-                                              const struct weir_change *without)
-{
-    if (c->found & UINT64_C(1) << cause)
-        return &c->verdict->found.causes[WEIR_DIAGNOSIS_CAUSES];
-    c->found |= UINT64_C(1) << cause;
-    c->without[cause] = without ? *without : WEIR_NO_CHANGE;
-    double gain = without ? weir_verdict_predict(c->verdict, without, NULL) : 0;
-    return weir_diagnosis_add(&c->verdict->found, cause, share, gain, "%s", "");
-}
-
 /* Whether explanations must follow this cause. A cause that takes cores away counts only if its removal gains enough.
  */
 static bool is_explained(const struct weir_diagnosis_cause *cause)

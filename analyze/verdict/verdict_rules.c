@@ -17,13 +17,6 @@ static struct weir_diagnosis_cause *doubt(struct weir_verdict_case *c, double sh
     return cause;
 }
 
-void weir_verdict_say_others(const struct weir_verdict_case *c, struct weir_diagnosis_cause *cause)
-{
-    double others = c->report->prof.machine.others_cores;
-    if (others >= WEIR_VERDICT_OTHERS)
-        weir_diagnosis_say(cause, " (other processes use %.2f cores)", others);
-}
-
 static void unattributed(struct weir_verdict_case *c)
 {
     double share = c->demands->of.unattributed;
@@ -256,11 +249,6 @@ static void busy_worker(struct weir_verdict_case *c)
 }
 
 /* ---- workers and batches ---- */
-
-bool weir_verdict_workers_refuted(const struct weir_verdict_facts *facts)
-{
-    return facts->more_workers > 0 && facts->more_workers < WEIR_VERDICT_WORTH;
-}
 
 static bool are_cores_full(const struct weir_demands *d)
 {
