@@ -4,6 +4,8 @@ WEIR_PROGRAM=build/release/weir tests/golden/run.py [--recorded PROGRAM] [--set-
 
 cases.txt has one line per case: its name, then the arguments of weir, which runs in inputs/. "&&" separates several
 commands; the output of the last one counts. A command that begins with "recorded" is tests/tools/recorded.c instead.
+"session FILE" runs a
+script of sessions/ in an empty folder, where weir prints each of its calls with output and exit status.
 NAME = ARGUMENTS defines {NAME}. Each case runs at the widths of the head line of its block. {work} is an empty folder,
 which commands with {work} run in, and {out} a file whose content is part of the output. {each FILE} stands for each
 part of FILE in turn: a part begins with "=== NAME: OPTIONS", where "|" separates the options of several runs; "\\r",
@@ -28,6 +30,16 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXPECTED = os.path.join(HERE, "expected")
+SESSION = """weir() {
+    local status
+    echo "$ weir $*"
+    "${as[@]}" "$WEIR" "$@" 2>../errors </dev/null
+    status=$?
+    sed 's/^/stderr: /' ../errors
+    [ $status -eq 0 ] || echo "exit status $status"
+}
+as=()
+"""
 SOURCES = {name: open(os.path.join(HERE, "../../analyze/page", name), encoding="utf-8").read()
            for name in ("page.css", "page.js")}
 DIGESTS = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in SOURCES.items()}
@@ -136,7 +148,13 @@ def run(programs, columns, replaced, commands, files):
                 file.write(content)
         environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TZ": "UTC", "COLUMNS": columns, "TMPDIR": work,
                        "HOME": work, "WEIR_CUDA_MODULE": "/nonexistent"}
-        for command in commands:
+        if commands[0].startswith(" session "):
+            script = open(os.path.join(HERE, "sessions", commands[0].split()[1]), encoding="utf-8").read()
+            os.mkdir(os.path.join(work, "session"))
+            environment.update(WEIR=programs[0], PATH="/usr/bin:" + environment["PATH"])
+            done = subprocess.run(["bash", "-c", SESSION + script], env=environment, timeout=600, stdin=subprocess.DEVNULL,
+                                  cwd=os.path.join(work, "session"), capture_output=True)
+        for command in [c for c in commands if not c.startswith(" session ")]:
             arguments = [a.replace("{out}", out).replace("{work}/", "") for a in shlex.split(command)]
             program = programs[arguments[0] == "recorded"]
             done = subprocess.run([program, *arguments[arguments[0] == "recorded":]], env=environment, timeout=120,
@@ -191,11 +209,15 @@ def main():
     args = parser.parse_args()
     programs, named, write = [os.path.abspath(p) for p in (os.environ["WEIR_PROGRAM"], args.recorded)], args.case, args.write
     chosen = [c for c in cases() if not named or any(c[0] == n or c[0].rsplit(".", 1)[0] == n for n in named)]
+    if subprocess.run(["/usr/bin/python3", "-c", "import h5py"], capture_output=True).returncode and not os.environ.get("CI"):
+        skipped = [c[0] for c in chosen if c[3][0].startswith(" session ")]
+        print("no h5py: skipped", *skipped)
+        chosen = [c for c in chosen if c[0] not in skipped]
     if not chosen:
         sys.exit("no such case")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         differences = [d for d in pool.map(lambda case: compare(programs, case, write), chosen) if d]
-    unused = set() if named else {f[:-4] for f in os.listdir(EXPECTED)} - {c[0] for c in chosen}
+    unused = set() if named else {f[:-4] for f in os.listdir(EXPECTED)} - {c[0] for c in cases()}
     if write:
         for name in unused:
             os.remove(os.path.join(EXPECTED, name + ".txt"))

@@ -1,5 +1,5 @@
-/* Cases of weir_verify that tests/pipeline/test_verify.sh cannot cover: files that change during verification, findings
- * of several threads out of order, and the limits of repeated images. */
+/* Cases of weir_verify that tests/golden/sessions/verify.sh cannot cover: files that change during verification,
+ * findings of several threads out of order, and the limits of repeated images. */
 #include "pipeline/verify/findings.h"
 #include "tests/fixtures/loader_fixture.h"
 
