@@ -1,20 +1,12 @@
 /* libFuzzer: probes and decodes a hostile image of kind CODEC. Like the loader, it decodes with the size returned by
  * probing, into a buffer of exactly that size. */
+#include "tests/fuzz/fuzz.h"
 #include "weir/decoder.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 enum { SIDE_MAX = 256, CANARY = 64 }; /* a canary, since sanitizers do not see the library's own writes */
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void decode(struct weir_decoder *decoder, const uint8_t *bytes, size_t length, int width, int height)
 {

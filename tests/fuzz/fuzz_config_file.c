@@ -1,18 +1,9 @@
 /* libFuzzer: parses arbitrary bytes as a --config file. Writing the parsed options and parsing them again must give the
  * same options. */
 #include "cli/options.h"
+#include "tests/fuzz/fuzz.h"
 
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

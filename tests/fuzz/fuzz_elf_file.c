@@ -1,22 +1,13 @@
 /* libFuzzer: checks a hostile shared library against its own headers. If it is accepted, all segments to be mapped must
  * be inside the file. It is never loaded, since a complete file can still contain hostile code. */
 #include "prof/gpu/cuda_module.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <elf.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void require_all_there(const uint8_t *data, size_t size)
 {

@@ -3,20 +3,12 @@
  * Input: number of filters (1 byte), 2 bytes for each (filter, element size), mask (1 byte), size of the chunk (3
  * bytes), then the chunk's bytes. */
 #include "datasets/chunks/filters.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 enum { OUT_MAX = 1 << 16 };
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* Returns known filters most of the time, since unknown ones differ only in their names. */
 static int filter_id(uint8_t byte)

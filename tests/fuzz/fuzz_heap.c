@@ -4,17 +4,9 @@
  * Input: reference (address 8 bytes, length 4, index 4, little-endian), then the file. */
 #include "datasets/chunks/heap.h"
 #include "datasets/index.h"
+#include "tests/fuzz/fuzz.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* Unwraps an extent from a buffer of exact size, so that reads past its end are detected. */
 static int unwrap(const struct weir_dataset *dataset, struct weir_location *at, const uint8_t *file, uint64_t n)

@@ -3,17 +3,9 @@
  * bytes after their end are removed. */
 #include "decoders/frame_kind.h"
 #include "decoders/gpu/gpu_jpeg.h"
+#include "tests/fuzz/fuzz.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void check_taken(const struct weir_jpeg_header *header, const struct weir_gpu_jpeg_frame *frame, size_t size,
                         enum weir_gpu_jpeg_engine engine)

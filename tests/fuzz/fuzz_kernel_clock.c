@@ -1,14 +1,11 @@
 /* libFuzzer: reads arbitrary bytes as a table of clocks inside a kernel. The first three bytes select the number of
  * stages, the number of rows, and the step of %globaltimer. */
+#include "tests/fuzz/fuzz.h"
 #include "weir/kernel_clock.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static FILE *nowhere;
 

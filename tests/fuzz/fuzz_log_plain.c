@@ -1,13 +1,10 @@
 /* libFuzzer: reads arbitrary bytes as a plain training log and prints it, as `weir report` does. */
 #include "analyze/logs/log_lines.h"
 #include "analyze/logs/log_plain.h"
+#include "tests/fuzz/fuzz.h"
 
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The output must not contain control characters, which could affect a terminal. */
 static void check_output(const char *text, size_t size)

@@ -3,20 +3,12 @@
 #include "base/hash.h"
 #include "datasets/format_ops.h"
 #include "datasets/packed/packed_file.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* Computes the checksum of n bytes, with zeros in its own place at offset `at`, and stores it there. */
 static void seal(uint8_t *bytes, size_t n, size_t at)

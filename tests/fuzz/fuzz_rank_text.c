@@ -1,14 +1,11 @@
 /* Fuzz target: the text that a rank has sent to rank 0, read, compared with a sound rank and printed. */
 #include "analyze/ranks/rank_record.h"
 #include "analyze/ranks/rank_verdict.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

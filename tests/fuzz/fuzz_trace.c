@@ -3,14 +3,11 @@
 #include "analyze/gpu_idle/gpu_idle.h"
 #include "prof/gpu/gpu_trace.h"
 #include "prof/trace/trace_read.h"
+#include "tests/fuzz/fuzz.h"
 #include "weir/trace.h"
 
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void look(struct weir_trace *trace)
 {

@@ -8,21 +8,13 @@
 #include "datasets/chunks/heap.h"
 #include "datasets/hdf5/hdf5_open.h"
 #include "datasets/index.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { HEAD = 40, CHUNKED = 1, VLEN = 2, DEFLATE = 4, SHUFFLE = 8, FLETCHER32 = 16, LZF = 32, UNLIMITED = 0xffff };
 static const uint64_t BYTES_MAX = 1 << 20;
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 struct file {
     const uint8_t *bytes;

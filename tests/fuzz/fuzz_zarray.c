@@ -1,18 +1,10 @@
 /* libFuzzer: parses a hostile .zarray. If it is accepted, all values must be within their bounds. */
 #include "datasets/blocks_priv.h"
 #include "datasets/zarr/zarr_files.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,24 +1,17 @@
-/* libFuzzer: probes and decodes a hostile PNG, as colour or as depth. Like the loader, it decodes with the size
- * returned by probing, into an image of exactly that size. The last byte selects the output format, the kind, and
- * whether to correct the checksums first. Without correction, they would reject almost all mutations. */
+/* libFuzzer: probes and decodes a hostile JPEG, or with PNG a hostile PNG, as colour or as depth. Like the loader, it
+ * decodes with the size returned by probing, into an image of exactly that size. Bytes that start like another image
+ * format are decoded as that format. The last byte selects the output format and, of a PNG, the kind, and whether to
+ * correct the checksums first. Without correction, they would reject almost all mutations. */
 #include "tests/fixtures/png_fixture.h"
+#include "tests/fuzz/fuzz.h"
 #include "weir/decoder.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { SIDE_MAX = 512, FORMATS = 8, CANARY = 64 }; /* a canary, since sanitizers do not see the library's own writes */
 
 static struct weir_decoder *decoders[FORMATS];
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static struct weir_pixel_format format_of(int i)
 {
@@ -63,6 +56,8 @@ static void look(struct weir_decoder *decoder, const struct weir_pixel_format *f
     require(rc == 0 || (rc == -EBADMSG && *weir_decoder_reason(decoder)));
     if (rc == 0) {
         require(info.width > 0 && info.height > 0 && info.components > 0 && info.bit_depth > 0 && info.kind);
+        bool is_jpeg = info.kind == WEIR_FRAME_JPEG;
+        require(is_jpeg == (info.subsampling != NULL) && is_jpeg == (info.process != NULL));
         if (info.width <= SIDE_MAX && info.height <= SIDE_MAX) {
             struct weir_view view = view_of(bytes, length, info.width, info.height);
             decode(decoder, format, &(struct weir_frame){kind, bytes, length, info.width, info.height, NULL});
@@ -77,13 +72,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     int chosen = data[size - 1] % FORMATS;
-    enum weir_frame_kind kind = data[size - 1] / FORMATS % 2 ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
+    enum weir_frame_kind kind = PNG && data[size - 1] / FORMATS % 2 ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
     struct weir_pixel_format format = format_of(chosen);
     if (!decoders[chosen])
         require(weir_decoder_open(&decoders[chosen], "turbo", &format, SIDE_MAX, NULL) == 0);
     uint8_t *bytes = malloc(size);
     memcpy(bytes, data, size - 1);
-    if (data[size - 1] / FORMATS / 2 % 2)
+    if (PNG && data[size - 1] / FORMATS / 2 % 2)
         pngfx_mend(bytes, size - 1);
     look(decoders[chosen], &format, kind, bytes, size - 1);
     free(bytes);
