@@ -157,7 +157,7 @@ def run(programs, columns, replaced, commands, files):
         for command in [c for c in commands if not c.startswith(" session ")]:
             arguments = [a.replace("{out}", out).replace("{work}/", "") for a in shlex.split(command)]
             program = programs[arguments[0] == "recorded"]
-            done = subprocess.run([program, *arguments[arguments[0] == "recorded":]], env=environment, timeout=120,
+            done = subprocess.run([program, *arguments[arguments[0] == "recorded":]], env=environment, timeout=600,
                                   cwd=work if any("{work}" in c for c in commands) else inputs,
                                   stdin=subprocess.DEVNULL, capture_output=True)
         texts = [done.stdout.decode(), "".join("stderr: " + line for line in done.stderr.decode().splitlines(True))]
