@@ -27,7 +27,7 @@ static void terminal_table(struct weir_document *document, const char *key, cons
                            const void *elements, int n, size_t size, bool (*shown)(const void *element))
 {
     (void)key;
-    if (has_columns(fields))
+    if (n > 0 && has_columns(fields))
         weir_table_print_fields(document->out, fields, elements, n, size, shown);
 }
 
