@@ -87,6 +87,8 @@ def check_agilex(out):
                 picture(images[name])
                 depth = root["/observations/images_depth/" + name]
                 assert depth.chunks == (1, HEIGHT, WIDTH) and depth.dtype == np.uint16 and depth[3].max() > 0
+            middle = root["/observations/images_depth/cam_high"][:, HEIGHT // 2, WIDTH // 2]
+            assert ((500 < middle) & (middle < 1800)).all(), f"{middle} mm: the camera is a metre above the table"
 
 
 def check_astrobench(out):
@@ -109,7 +111,11 @@ def check_robotwin(out):
             row = np.concatenate((arms[0][2], [arms[1][2]], arms[2][2], [arms[3][2]]))
             assert np.array_equal(row, root["/joint_action/vector"][2])
             for name in root["/observation/"].keys():
+                strings = root[f"/observation/{name}/rgb"].id.get_type()
+                assert strings.get_strpad() == h5py.h5t.STR_NULLPAD and strings.get_cset() == h5py.h5t.CSET_ASCII
                 frames = root[f"/observation/{name}/rgb"][()]
+                assert strings.get_size() == max(map(len, frames)), "as long as the longest frame"
+                assert sum(frame.count(b"\0") for frame in frames) > 10 * STEPS, "too few zeros to test a reader"
                 assert frames.dtype.kind == "S" and frames.shape == (STEPS,), frames.dtype
                 for frame in frames:  # numpy strips the padding
                     assert b"\0" in frame
@@ -127,6 +133,8 @@ def check_robomind(out):
                 for side in ("left", "right"):
                     assert root[f"/{arm}/joint_position_{side}"][:].shape == (STEPS, 7)
             assert root["/puppet/end_effector_left"][:].dtype == np.float64
+            master, puppet = (root[f"/{arm}/joint_position_left"][()] for arm in ("master", "puppet"))
+            assert np.abs(master[:-1] - puppet[1:]).max() < 0.002 < np.abs(master - puppet).max(), "follows a step later"
 
 
 def demos(f):
@@ -141,7 +149,7 @@ def demos(f):
 def check_robomimic(out, gzip=False):
     with h5py.File(out + "/demos.hdf5", "r", swmr=True, libver="latest") as f:
         masks = [name.decode("utf-8") for key in ("mask/train", "mask/valid") for name in np.array(f[key][:])]
-        assert sorted(masks) == [f"demo_{i}" for i in range(EPISODES)]
+        assert masks == [f"demo_{i}" for i in range(EPISODES)] and len(f["mask/valid"]) == 1
         for demo in demos(f):
             for key in ("agentview_image", "robot0_eye_in_hand_image"):
                 images = demo["obs/" + key]
@@ -149,7 +157,9 @@ def check_robomimic(out, gzip=False):
                 picture(images[3])
             for key in demo["next_obs"]:
                 assert np.array_equal(demo["obs/" + key][1:], demo["next_obs/" + key][:-1]), key
+                assert not np.array_equal(demo["obs/" + key], demo["next_obs/" + key]) or "gripper" in key, f"{key} stands"
             assert np.abs(demo["actions"][()]).max() <= 1 and demo["actions"].shape == (STEPS, 14)
+            assert not demo["dones"][:-1].any()
             assert demo["dones"][-1] == 1 and demo["rewards"][-1] == 1 and len(demo["states"]) == STEPS
             assert demo.attrs["model_file"].startswith("<mujoco")
 
@@ -168,6 +178,8 @@ def check_libero(out):
             widths = {"gripper_states": 2, "joint_states": 7, "ee_states": 6, "ee_pos": 3, "ee_ori": 3}
             for key, width in widths.items():
                 assert demo["obs/" + key][()].shape == (STEPS, width), key
+            pose = np.concatenate((demo["obs/ee_pos"], demo["obs/ee_ori"]), axis=1)
+            assert np.array_equal(demo["obs/ee_states"], pose)
             for key in ("agentview_rgb", "eye_in_hand_rgb"):
                 assert demo["obs/" + key].chunks is None
                 picture(demo["obs/" + key][3])
@@ -185,7 +197,10 @@ def check_isaaclab(out):
             picture(episode["obs"]["policy"]["table_cam"][3])
             robot = episode["initial_state"]["articulation"]["robot"]
             assert np.array_equal(robot["joint_position"][0], episode["obs"]["joint_pos"][0])
-            assert episode["states"]["articulation"]["robot"]["root_pose"].shape == (STEPS, 7)
+            states = episode["states"]["articulation"]["robot"]
+            assert states["root_pose"].shape == (STEPS, 7)
+            assert np.array_equal(robot["joint_position"][0], states["joint_position"][0])
+            assert np.abs(episode["actions"][:-1] - states["joint_position"][1:]).max() < 0.002
     check_chunks(out + "/dataset.hdf5")
 
 
@@ -199,6 +214,21 @@ def check_chunks(path):
                     assert getattr(item, what) == getattr(own, what), (name, what, getattr(item, what))
         f["data"].visititems(compare)
         assert len(mine) > 0
+
+
+def check_long_demo(weir, out):
+    """Actions of robomimic are movements of the gripper, scaled and clipped to -1..1, in both directions."""
+    subprocess.run([weir, "synth", out, *"--format robomimic --episodes 1 --steps 200 --size 16x16".split(), "--cameras",
+                    "agentview"], check=True, stdout=subprocess.DEVNULL)
+    with h5py.File(out + "/demos.hdf5", "r") as f:
+        actions, place = f["data/demo_0/actions"][()], f["data/demo_0/obs/robot0_eef_pos"][()]
+    assert -1 <= actions.min() < -0.1 and 0.1 < actions.max() <= 1, (actions.min(), actions.max())
+    assert np.abs(np.diff(place, axis=0) - 0.05 * actions[:-1, :3]).max() < 0.003
+
+
+def check_same_jpegs(folder):
+    with h5py.File(f"{folder}/act-jpeg/episode_1.hdf5") as a, h5py.File(f"{folder}/act-jpeg-nolen/episode_1.hdf5") as b:
+        assert np.array_equal(a["observations/images/top"], b["observations/images/top"])
 
 
 CHECKS = {
@@ -240,6 +270,8 @@ def main():
             except Exception as fault:  # continue with the other formats
                 failed += 1
                 print(f"{name}: {type(fault).__name__}: {fault} (line {fault.__traceback__.tb_next.tb_lineno})")
+        check_long_demo(weir, f"{folder}/long")
+        check_same_jpegs(folder)
     print(f"{len(CHECKS)} formats, {failed} failures")
     sys.exit(1 if failed else 0)
 
