@@ -121,6 +121,8 @@ double weir_job_best_workers(const struct weir_job_case *c, double most, double 
     for (int n = first; n <= last; n++) {
         gains[n] = weir_job_gain_workers(c, n, prefetch);
         best = fmax(best, gains[n]);
+        if (best >= capped(c, INFINITY)) /* more workers cannot gain more, and each prediction takes 0.1 ms */
+            last = n;
     }
     for (int n = first; n <= last; n++) {
         if (gains[n] < (1 - WEIR_CLOSE) * best)
