@@ -1,10 +1,11 @@
 /* diagnosis.h: the result of a verdict, whoever judged: how long training waits for data, the causes that rules found
  * with the evidence as text, and what would help. Rules fill it in, and the two writers print it.
  *
- *     struct weir_diagnosis diagnosis = {.subject = WEIR_SUBJECT_JOB, .wait = -1};
- *     struct weir_diagnosis_cause *cause = weir_diagnosis_add(&diagnosis, WEIR_CAUSE_LOCK, share, gain, "%.0f %% ...",
- * ...); weir_diagnosis_advise(&diagnosis, weir_cause_advice(cause->cause), cause->gain); weir_diagnosis_print(stdout,
- * &diagnosis, NULL, NULL);
+ *     struct weir_diagnosis found = {.subject = WEIR_SUBJECT_JOB, .wait = -1};
+ *     struct weir_diagnosis_cause *cause =
+ *         weir_diagnosis_add(&found, WEIR_CAUSE_LOCK, share, gain, "%.0f %% of their time", 100 * share);
+ *     weir_diagnosis_advise(&found, cause->advice, cause->gain);
+ *     weir_diagnosis_print(stdout, &found, NULL, NULL);
  */
 #ifndef WEIR_ANALYZE_CAUSES_DIAGNOSIS_H
 #define WEIR_ANALYZE_CAUSES_DIAGNOSIS_H
@@ -62,8 +63,8 @@ struct weir_diagnosis {
     const char *part;           /* what `wait` is a fraction of; NULL = "time" */
     char remark[320];           /* a sentence in the place of the main cause; can be empty */
     int n_causes;
-    struct weir_diagnosis_cause
-        causes[WEIR_DIAGNOSIS_CAUSES + 1]; /* the main one first; the last element takes what does not fit */
+    /* The main one first; the last element takes what does not fit. */
+    struct weir_diagnosis_cause causes[WEIR_DIAGNOSIS_CAUSES + 1];
     int n_advices;
     struct weir_advice advices[WEIR_DIAGNOSIS_ADVICES];
 };
