@@ -3,17 +3,18 @@
 WEIR_PROGRAM=build/release/weir tests/golden/run.py [--recorded PROGRAM] [--set-exact-output] [CASE...]
 
 cases.txt has one line per case: its name, then the arguments of weir, which runs in inputs/. "&&" separates several
-commands; the output of the last one counts. A command that begins with "recorded" is tests/tools/recorded.c instead.
-"session FILE" runs a
-script of sessions/ in an empty folder, where weir prints each of its calls with output and exit status.
-NAME = ARGUMENTS defines {NAME}. Each case runs at the widths of the head line of its block. {work} is an empty folder,
-which commands with {work} run in, and {out} a file whose content is part of the output. {each FILE} stands for each
-part of FILE in turn: a part begins with "=== NAME: OPTIONS", where "|" separates the options of several runs; "\\r",
-"\\e" and "\\x00" in it are bytes, "\\c" ends a part without the newline, and a line "+++" begins another file. "< BASE" in its first line is followed by
-changes to the last line of BASE: members by name, elements by index, or "*" for all of them; "-" removes one.
-In blocks with the word "times", times and rates are replaced, and other long fractions rounded; with "keys", only the
-paths of the JSON's keys remain; with "heads", only the first cell of each
-line; with "verdict", only the first paragraph.
+commands; the output of the last one counts. NAME = ARGUMENTS defines {NAME}. Each case runs at the widths of the head
+line of its block.
+    {work}/         an empty folder, in which commands with {work} run
+    {out}           a file whose content is part of the output
+    recorded ...    runs tests/tools/recorded.c instead
+    session FILE    runs a script of sessions/, in which weir prints each call, its output and its exit status
+    {each FILE}     each part of FILE in turn. A part begins with "=== NAME: OPTIONS", where "|" separates the options of
+                    several runs. "\\r", "\\e" and "\\x00" in it are bytes, "\\c" ends a part without the newline, and a
+                    line "+++" begins another file. "< BASE" in its first line is followed by changes to the last line of
+                    BASE: members by name, elements by index, or "*" for all of them; "-" removes one.
+Words in a head line: "times" replaces times and rates, and rounds other long fractions; "keys" keeps the paths of the
+JSON's keys only, "heads" the first cell of each line, "verdict" the first paragraph.
 --set-exact-output writes the expected files anew; read their diff before you commit it."""
 import argparse
 import base64
@@ -134,7 +135,8 @@ def parts(file):
         if content.startswith("< "):
             base, change = content[2:].split("\n", 1)
             lines = open(os.path.join(HERE, "inputs", base), encoding="utf-8").read().splitlines()
-            content = "".join(line + "\n" for line in [*lines[:-1], json.dumps(changed(json.loads(lines[-1]), json.loads(change)))])
+            lines[-1] = json.dumps(changed(json.loads(lines[-1]), json.loads(change)))
+            content = "\n".join(lines) + "\n"
         for each in options.split("|"):
             yield f"{name}:{each}".rstrip(), each, ESCAPED.sub(unescape, content.encode())
 
@@ -152,8 +154,8 @@ def run(programs, columns, replaced, commands, files):
             script = open(os.path.join(HERE, "sessions", commands[0].split()[1]), encoding="utf-8").read()
             os.mkdir(os.path.join(work, "session"))
             environment.update(WEIR=programs[0], PATH="/usr/bin:" + environment["PATH"])
-            done = subprocess.run(["bash", "-c", SESSION + script], env=environment, timeout=600, stdin=subprocess.DEVNULL,
-                                  cwd=os.path.join(work, "session"), capture_output=True)
+            done = subprocess.run(["bash", "-c", SESSION + script], env=environment, timeout=600, capture_output=True,
+                                  stdin=subprocess.DEVNULL, cwd=os.path.join(work, "session"))
         for command in [c for c in commands if not c.startswith(" session ")]:
             arguments = [a.replace("{out}", out).replace("{work}/", "") for a in shlex.split(command)]
             program = programs[arguments[0] == "recorded"]
@@ -165,8 +167,9 @@ def run(programs, columns, replaced, commands, files):
             texts.append(open(out, encoding="utf-8").read())
         if replaced == "keys":
             del texts[1:]
-        bad = [found for page in re.findall(r"<!doctype html>.*?</html>", "".join(texts), re.S) for found in check_page(page)]
-        text = "".join(f"the page contains {found}\n" for found in bad) + normalise("".join(texts).replace(out, "OUT").replace(work, "WORK"), replaced)
+        pages = re.findall(r"<!doctype html>.*?</html>", "".join(texts), re.S)
+        bad = [f"the page contains {found}\n" for page in pages for found in check_page(page)]
+        text = "".join(bad) + normalise("".join(texts).replace(out, "OUT").replace(work, "WORK"), replaced)
         if text.startswith("{"):  # JSON: one member per line, for the diff
             text = re.sub(r',(?=["{])', ",\n", text)
     return text + f"exit status {done.returncode}\n"
@@ -203,13 +206,15 @@ def compare(programs, case, write):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--recorded", default=os.path.join(os.path.dirname(os.environ["WEIR_PROGRAM"]), "tests/recorded"))
+    weir = os.path.abspath(os.environ["WEIR_PROGRAM"])
+    parser.add_argument("--recorded", default=os.path.join(os.path.dirname(weir), "tests/recorded"))
     parser.add_argument("--set-exact-output", action="store_true", dest="write")
     parser.add_argument("case", nargs="*")
     args = parser.parse_args()
-    programs, named, write = [os.path.abspath(p) for p in (os.environ["WEIR_PROGRAM"], args.recorded)], args.case, args.write
+    programs, named, write = [weir, os.path.abspath(args.recorded)], args.case, args.write
     chosen = [c for c in cases() if not named or any(c[0] == n or c[0].rsplit(".", 1)[0] == n for n in named)]
-    if subprocess.run(["/usr/bin/python3", "-c", "import h5py"], capture_output=True).returncode and not os.environ.get("CI"):
+    has_h5py = subprocess.run(["/usr/bin/python3", "-c", "import h5py"], capture_output=True).returncode == 0
+    if not has_h5py and not os.environ.get("CI"):
         skipped = [c[0] for c in chosen if c[3][0].startswith(" session ")]
         print("no h5py: skipped", *skipped)
         chosen = [c for c in chosen if c[0] not in skipped]
