@@ -46,7 +46,7 @@ Test(measured_run, figures_and_report_are_of_the_same_seconds)
     cr_assert(demands.known && demands.workers == 2 && demands.bound_rate > 0);
     cr_expect(fabs(report->cpu_s - trial.cpu_s) < 1e-6, "%g %g", report->cpu_s, trial.cpu_s);
     weir_verdict_make(&verdict, report, NULL);
-    cr_expect(verdict.n_causes > 0);
+    cr_expect(verdict.found.n_causes > 0);
     weir_log_record_clear(&record);
     weir_log_record_clear(&record); /* clearing twice is safe */
 }
