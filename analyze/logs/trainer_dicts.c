@@ -1,5 +1,5 @@
-/* Dictionaries of the Trainer of transformers: {'loss': 1.47, 'learning_rate': 4e-05, 'epoch': 0.31}. From version 5 on
- * the numbers are strings. */
+/* Dictionaries of the Trainer of transformers: {'loss': 1.47, 'epoch': 0.31}. From version 5 on the numbers are
+ * strings. */
 #include "analyze/logs/trainer.h"
 
 #include <inttypes.h>
