@@ -139,7 +139,7 @@ static void add_table(struct weir_document *document, const struct weir_comparis
         CELL("p", print_p, .priority = 2, .width = 7),
         CELL("n", print_n, .priority = 3, .width = 5),
     };
-    const WEIR_FIELDS(fields, columns);
+    WEIR_FIELDS(fields, columns);
     struct line *lines = calloc((size_t)c->n_rows + 2, sizeof *lines);
     int n = 0, left_out = 0;
     if (!lines)
