@@ -144,7 +144,7 @@ int weir_trainer_parse_fields(struct weir_trainer_log *log, const char *line, ui
 {
     struct weir_trainer_row *row;
     bool first = begins(log->trainer, line), several = log->trainer->ends;
-    if (!first && strstr(line, log->trainer->ends))
+    if (!first && several && strstr(line, log->trainer->ends))
         log->state_ = 0;
     if (!first) {
         if (log->state_ > 0)
