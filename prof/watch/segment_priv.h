@@ -51,7 +51,7 @@ struct weir_shared_slot {
     struct weir_thread_totals totals;
     _Atomic uint64_t batches, items;
     _Atomic uint64_t batch_squares; /* sum of squared durations, a double in ns */
-    _Atomic uint64_t item_total, item_count, path_total, path_count;
+    _Atomic uint64_t path_total, path_count;
     struct weir_shared_item slowest[WEIR_SLOT_ITEMS];
     struct weir_shared_path paths[WEIR_SLOT_PATHS];
     struct weir_cell cells[WEIR_STAGE_MAX];

@@ -261,8 +261,6 @@ void weir_watch_item_end(void)
     uint64_t now = weir_clock_ticks(), ticks = close_all(t, zone, now);
     close_path(t, slot, now);
     keep_slowest(slot, index, t->path_hash, ticks);
-    add(&slot->item_total, ticks);
-    add(&slot->item_count, 1);
     t->path_hash = 0;
     weir_watch_turn_back(t);
 }
