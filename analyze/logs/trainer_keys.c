@@ -29,8 +29,8 @@ static bool is_part(char byte)
     return isalnum((unsigned char)byte) || (byte && strchr("_-/.", byte));
 }
 
-/* Finds the next key with a number from `line` on that looks like a wait. Returns the text behind the key, or NULL. */
-static const char *next_key(const char *line, char key[KEY_MAX])
+/* Finds the next key from `line` on that looks like a wait, and its number. Returns the text behind it, or NULL. */
+static const char *next_key(const char *line, char key[KEY_MAX], double *value)
 {
     for (const char *sign = strpbrk(line, ":="); sign; sign = strpbrk(sign + 1, ":=")) {
         const char *end = sign, *start;
@@ -41,8 +41,8 @@ static const char *next_key(const char *line, char key[KEY_MAX])
         if (end == start || end - start >= KEY_MAX)
             continue;
         snprintf(key, KEY_MAX, "%.*s", (int)(end - start), start);
-        double value = weir_trainer_number(start, key);
-        if (has_word(key, of_data) && has_word(key, of_time) && !isnan(value) && value >= 0)
+        *value = has_word(key, of_data) && has_word(key, of_time) ? weir_trainer_number(start, key) : NAN;
+        if (*value >= 0)
             return sign + 1;
     }
     return NULL;
@@ -51,8 +51,9 @@ static const char *next_key(const char *line, char key[KEY_MAX])
 static bool is_keys(const struct weir_trainer_log *log, const char *line)
 {
     char key[KEY_MAX];
+    double value;
     (void)log;
-    return next_key(line, key) != NULL;
+    return next_key(line, key, &value) != NULL;
 }
 
 static struct weir_trainer_row *row_of(const struct weir_trainer_log *log, const char *key)
@@ -66,13 +67,13 @@ static struct weir_trainer_row *row_of(const struct weir_trainer_log *log, const
 static int parse_keys(struct weir_trainer_log *log, const char *line, uint64_t number)
 {
     char key[KEY_MAX];
-    for (const char *rest = line; (rest = next_key(rest, key));) {
-        double value = weir_trainer_number(line, key);
+    double value;
+    for (const char *rest = line; (rest = next_key(rest, key, &value));) {
         struct weir_trainer_row *row = row_of(log, key);
         int code = row || log->n_rows == KEYS_MAX ? 0 : weir_trainer_add(log, number, &row);
         if (code < 0)
             return code;
-        if (!row || isnan(value))
+        if (!row)
             continue;
         if (!*row->label) {
             weir_trainer_label(row, key, strlen(key));
