@@ -46,7 +46,7 @@ struct weir_advice {
     bool measured;        /* the job itself shows the ratio, so it is not a prediction */
     bool at_most;         /* the ratio is an upper limit */
     bool if_latency;      /* the prediction holds only if latency, not bandwidth, makes reads slow */
-    double value, now;    /* of a setting that is a number; value 0 = it is none */
+    double value, now;    /* suggested and current number of a setting; value 0 = the setting is not a number */
     char setting[64];     /* "num_workers=8", or an option of the command line; can be empty */
     const char *resource; /* in JSON: the resource that limits after the change; NULL = unknown */
     char what[160];       /* what to do or what it does, with figures; empty: the words of the table */

@@ -209,7 +209,7 @@ static const struct part *largest(const struct parts *parts)
     return most;
 }
 
-/* Names the largest part of what takes the time, or what is missing. */
+/* Names the stage that takes longest, or what the log lacks. */
 static void remark(struct summary *summary)
 {
     char *text = summary->found.remark;
