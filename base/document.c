@@ -48,17 +48,16 @@ static void line_open(struct weir_document *document)
     weir_json_object(document->json, NULL);
 }
 
-static void line_close(struct weir_document *document)
-{
-    weir_json_end(document->json, '}');
-    weir_json_close(document->json);
-    fflush(document->out);
-}
-
 static void json_close(struct weir_document *document)
 {
     weir_json_end(document->json, '}');
     weir_json_close(document->json);
+}
+
+static void line_close(struct weir_document *document)
+{
+    json_close(document);
+    fflush(document->out);
 }
 
 static void json_text(struct weir_document *document, const char *key, struct weir_wrap *wrap)
